@@ -1,5 +1,5 @@
-"""Measurements: predictions beside what is measured, on the CPU and on a GPU.
+"""Measurements: predictions beside measured values, on the CPU and on a GPU.
 
-Nothing here needs nbgrader or Jupyter, so that it runs on a GPU machine that has only Python,
-torch, numpy, matplotlib, pytest and transformers.
+Nothing here needs nbgrader or Jupyter, so that it runs on a GPU machine with only Python, torch,
+numpy, matplotlib, pytest and transformers.
 """

@@ -33,7 +33,7 @@ RIGHT_SIDE = 0.95  # of the configurations
 
 @dataclass(frozen=True)
 class Row:
-    """One configuration: peaks of its third step in bytes; None for what has no figure."""
+    """One configuration: peaks of its third step in bytes; None for missing figures."""
 
     name: str
     measured_bytes: int
@@ -46,7 +46,7 @@ class Row:
         return self.measured_bytes * 0.99 < predicted_bytes <= self.measured_bytes * 1.01
 
     def errors(self) -> dict[str, float]:
-        """The relative errors of what there is, by who predicted."""
+        """The relative errors of the existing predictions, by predictor."""
         found = {"build_ledger": self.predicted_bytes, "trace": self.traced_bytes}
         return {
             who: predicted / self.measured_bytes - 1
@@ -66,7 +66,7 @@ def measure(case: Case, device: torch.device) -> Row:
 
 
 def _peaks(case: Case, device: torch.device) -> tuple[int, int | None]:
-    """Return the peak of what tensors asked for, and on CUDA of what the allocator gave."""
+    """Return the peak of bytes that tensors requested, and on CUDA that the allocator gave."""
     torch.manual_seed(0)
     floors = _settle(device)
     if device.type == "cpu":
@@ -84,7 +84,7 @@ def _peaks(case: Case, device: torch.device) -> tuple[int, int | None]:
 
 
 def _settle(device: torch.device) -> tuple[int, int]:
-    """Free what earlier work left; return what is still live: libraries keep workspaces."""
+    """Free memory that earlier work left; return live bytes, since libraries keep workspaces."""
     gc.collect()
     if device.type == "cpu":
         return 0, 0
@@ -99,7 +99,7 @@ def _settle(device: torch.device) -> tuple[int, int]:
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
-    """Return the worst errors and the shares on the right side, in words."""
+    """Describe the worst errors and the shares on the right side."""
     lines = []
     for who, of_row in _WHO.items():
         there = [(row, n) for row in rows if (n := of_row(row)) is not None]
@@ -123,7 +123,7 @@ _WHO: dict[str, Callable[[Row], int | None]] = {
 
 
 def held(rows: Iterable[Row], bounds: Mapping[str, float]) -> bool:
-    """Whether every error is within its bound, and nobody said "fits" of what does not.
+    """Whether every error is within its bound, and no predictor wrongly said "fits".
 
     Of what each says, 95 % have to be on the right side of the fits test as well.
     """
@@ -140,7 +140,7 @@ def held(rows: Iterable[Row], bounds: Mapping[str, float]) -> bool:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return a line a configuration: measured bytes, and each prediction with its ratio."""
+    """Return one line per configuration: measured bytes, and each prediction with its ratio."""
     width = max(len(row.name) for row in rows)
     lines = [
         f"{'configuration':{width}}{'measured bytes':>16}{'build_ledger':>16}{'ratio':>9}"
@@ -172,7 +172,7 @@ def write(rows: Sequence[Row], folder: Path, name: str, device_name: str) -> Non
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table and the summary; return 1 where a bound is broken."""
+    """Print the table and the summary; return 1 if a bound is broken."""
     parser = argparse.ArgumentParser(prog="accuracy", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a dozen configurations; no files")
     parser.add_argument("--out", type=Path, default=Path("docs/measurements"), metavar="DIR")

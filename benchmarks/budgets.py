@@ -1,7 +1,7 @@
-"""Memory budgets beside what answers need, and right answers graded under hard conditions.
+"""Memory budgets beside the needs of answers, and right answers graded under hard conditions.
 
 Run as `python -m benchmarks.budgets`. Without options it finds, for each answer of the bank
-to an exercise with a memory budget, the least budget that it can do with. With `--repeat N` it
+to an exercise with a memory budget, the least budget that suffices. With `--repeat N` it
 grades the right answers N times in all, evenly, while the machine is in the named condition.
 """
 
@@ -97,7 +97,7 @@ def _right_answers(lab: Lab) -> int:
 
 
 def _update(file: Path | None, figures: Mapping[str, Any]) -> None:
-    """Put figures into a file, beside those of other conditions that are there."""
+    """Put figures into a file, next to those of other conditions."""
     if file is None:
         return
     there = json.loads(file.read_text()) if file.exists() else {}

@@ -1,9 +1,9 @@
-"""Calculators in a real browser: from a key to the screen, and how soon a lecture's page is there.
+"""Calculators in a real browser: from a key to the screen, and how fast a lecture's page appears.
 
 Run as `python -m benchmarks.calculators` in the course's folder. Pages are served as
 `course.py lecture` serves them. A change is timed in the page: from the key or the click to the
 frame that shows the new text, or the new picture. It passes through the browser, the kernel and
-back, so read it on a machine that does nothing else.
+back, so measure on an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LIMIT_MS = 80
 _PAINT_LIMIT_S = 2.0
 _CHROMIUM = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking"
 
-# Notes for each key or click when the first new text and the first new picture were painted.
+# Records for each key or click when the first new text and the first new picture were painted.
 _WATCH = """calculator => {
   window.painted = {text: [], picture: []};
   let began = 0, seen = {};
@@ -74,7 +74,7 @@ class Delay(NamedTuple):
 
 
 def percentile(values: list[float], percent: int) -> float:
-    """Return the least of the values that so many percent of them do not exceed.
+    """Return the smallest value that this percentage of the values do not exceed.
 
     >>> percentile([3.0, 1.0, 2.0, 4.0], 50), percentile([1.0] * 19 + [9.0], 95)
     (2.0, 1.0)
@@ -96,7 +96,7 @@ def measure_changes(browser: Browser, root: Path, changes: int = _CHANGES) -> li
         with _served(root, notebook) as address, contextlib.closing(browser.new_page()) as page:
             page.goto(address)
             page.locator(".peakmem-calculator").nth(len(names) - 1).wait_for()
-            page.wait_for_timeout(3000)  # until what comes later has come
+            page.wait_for_timeout(3000)  # until slower results have arrived
             for place, name in enumerate(names):
                 found += _one(page, place, name, changes)
     return found
@@ -106,7 +106,7 @@ def _one(page: Page, place: int, name: str, changes: int) -> list[Delay]:
     calculator = page.locator(".peakmem-calculator").nth(place)
     bit, slider = calculator.locator(".peakmem-bit-3"), calculator.locator(".noUi-handle").first
     choices = calculator.locator("select").first
-    # Each entry of a list once: what was predicted before is remembered.
+    # Each entry of a list once: earlier predictions are remembered.
     entries = min(changes, choices.locator("option").count() - 1)
     keys = ("ArrowRight", "ArrowLeft")
     acts = {
@@ -124,7 +124,7 @@ def _one(page: Page, place: int, name: str, changes: int) -> list[Delay]:
 
 
 def _timed(page: Page, acts: Sequence[Callable[[], None]]) -> dict[str, list[float]]:
-    """Do one act after another, each when the one before is on the screen."""
+    """Do one action after another, each once the previous one is on the screen."""
     page.evaluate("window.painted.text = []; window.painted.picture = []")
     seen = "painted.text.length + painted.picture.length"
     for act in acts:
@@ -137,7 +137,7 @@ def _timed(page: Page, acts: Sequence[Callable[[], None]]) -> dict[str, list[flo
 
 
 def measure_first_paint(browser: Browser, root: Path, lecture: Path) -> float:
-    """Return the seconds from asking for a lecture's page until its first calculator is there."""
+    """Return the seconds from requesting a lecture's page until its first calculator appears."""
     with _served(root, lecture) as address, contextlib.closing(browser.new_page()) as page:
         time.sleep(3)  # a lecturer starts it before the room looks
         started = time.perf_counter()
@@ -182,7 +182,7 @@ def _course(root: Path) -> Any:
 
 
 def main() -> int:
-    """Print the delays and the first paints; return 1 where a limit is exceeded."""
+    """Print the delays and the first paints; return 1 if a limit is exceeded."""
     root = Path.cwd()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:

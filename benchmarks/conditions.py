@@ -1,4 +1,4 @@
-"""Conditions that a machine can be put under while something is measured on it."""
+"""Conditions under which to measure on a machine, such as memory pressure."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["CONDITIONS", "Signs", "signs"]
 _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 _PERIOD = 1.0  # seconds between two drops of the page cache
 _LOOK = 0.01  # seconds between two looks at the memory that is left
-_LEFT_BYTES = 3 * 2**29  # of memory, which pressure leaves to all others
+_LEFT_BYTES = 3 * 2**29  # of memory, which pressure leaves to other processes
 _CHUNK_BYTES = 64 * 2**20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
 class Signs:
-    """What the kernel has counted since it started: each condition shows in one of these."""
+    """Counts of the kernel since it started: each condition shows in one of these."""
 
     dropped: int  # times that the page cache was dropped
     reclaimed_pages: int
@@ -44,7 +44,7 @@ class Signs:
 
 
 def signs() -> Signs:
-    """Return what the kernel has counted up to now."""
+    """Return the kernel's counts so far."""
     counts = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
     user, nice, system = map(int, Path("/proc/stat").read_text().split(maxsplit=4)[1:4])
     return Signs(
@@ -96,7 +96,7 @@ def _pressure() -> Iterator[None]:
             raise RuntimeError("the process that held the memory was ended before the measuring")
 
 
-# The names of the conditions, and what puts the machine under each. NotRun says why one cannot.
+# The names of the conditions, and the functions that create them. NotRun says why one cannot.
 CONDITIONS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
     "idle": _idle,
     "busy": _busy,
@@ -123,9 +123,9 @@ def _spin(parent: int) -> None:
 
 
 def _press(parent: int) -> None:
-    """Hold all memory but a rest, and give back at once what others want of that rest.
+    """Hold all memory but a rest, and give back at once as much as others take of that rest.
 
-    Should memory run out all the same, the kernel ends this process before any other.
+    If memory runs out anyway, the kernel ends this process first.
     """
     Path("/proc/self/oom_score_adj").write_text("1000")
     held: list[mmap.mmap] = []

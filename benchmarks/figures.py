@@ -1,4 +1,4 @@
-"""Figures of a measurement, with the bounds that they have to keep."""
+"""Figures of a measurement, with their bounds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["Figure", "NotRun"]
 
 
 class NotRun(Exception):
-    """Why a part could not be run here; that is no failure and no success."""
+    """Why a part could not run here: neither a failure nor a success."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number with its unit, and the bounds that it has to keep, where there are any."""
+    """A number with its unit, and its bounds, if any."""
 
     name: str
     value: float
@@ -29,6 +29,6 @@ class Figure:
 
     @property
     def bound(self) -> str:
-        """The bounds in words; "" where there are none."""
+        """The bounds as text; "" if there are none."""
         words = [f">= {self.least:g}"] if self.least is not None else []
         return ", ".join(words + ([f"<= {self.most:g}"] if self.most is not None else []))

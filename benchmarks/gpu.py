@@ -1,8 +1,8 @@
-"""The GPU run: all that only a GPU can show, in a few minutes, without Jupyter.
+"""The GPU run: everything that only a GPU can show, in a few minutes, without Jupyter.
 
-Run as `python -m benchmarks.gpu`. Exit status 0: every part ran and every bound was kept.
-1: a bound was broken, or a part failed. 2: nothing was broken, but a part was not run; so nothing
-can be said about it, and that is no success.
+Run as `python -m benchmarks.gpu`. Exit status 0: every part ran and every bound was kept. 1: a
+bound was broken, or a part failed. 2: nothing was broken, but a part did not run, so this is not a
+success.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_GPU = "this machine has no CUDA GPU"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a part: its figures, or why there are none."""
+    """A part's outcome: its figures, or why there are none."""
 
     part: str
     state: str  # "run", "not run" or "failed"
@@ -39,7 +39,7 @@ class Outcome:
 
 
 def run_parts(parts: Sequence[Part], device: torch.device | None, seconds: float) -> list[Outcome]:
-    """Run the parts one after another, each if the time that is left is enough for it."""
+    """Run the parts one after another, each if enough time is left."""
     end = time.perf_counter() + seconds
     outcomes = []
     for part in parts:
@@ -67,7 +67,7 @@ def _run(part: Part, device: torch.device) -> Outcome:
 
 
 def status(outcomes: Sequence[Outcome]) -> int:
-    """Return the exit status that the outcomes call for."""
+    """Return the exit status for the outcomes."""
     figures = [figure for outcome in outcomes for figure in outcome.figures]
     if any(outcome.state == "failed" for outcome in outcomes) or not all(f.held for f in figures):
         return 1
@@ -75,7 +75,7 @@ def status(outcomes: Sequence[Outcome]) -> int:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Return a line a figure: part, run or not run, figure, bound, and whether it was kept."""
+    """Return one line per figure: part, run or not run, figure, bound, and whether it was kept."""
     lines = [f"{'part':26}{'state':9}figure"]
     for outcome in outcomes:
         if not outcome.figures:
@@ -88,7 +88,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all parts, write what was measured, and print the table; return the exit status."""
+    """Run all parts, write the measurements, and print the table; return the exit status."""
     parser = argparse.ArgumentParser(prog="gpu", description=__doc__)
     parser.add_argument("--seconds", type=float, default=480, help="for all parts (480)")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")

@@ -1,4 +1,4 @@
-"""Benchmark: what a submission costs beyond the student's own compute, beside stock nbgrader.
+"""Benchmark: the overhead of grading a submission, compared with stock nbgrader.
 
 Run as `python -m benchmarks.grader`. Both graders get the same notebooks, right answers of the
 bank, and both write a gradebook entry and a feedback page. The three ways take turns at each
@@ -6,9 +6,10 @@ notebook, so that what else the machine does meets all of them; read the ratios,
 depend on it.
 
 The student's own compute is the cells and the probes' calls in a plain process that has run another
-such notebook before. It is taken off both, so all that a fresh process adds is overhead: stock's
-kernel imports what the cells import, and a fork of ours touches its memory for the first time. So
-are cases and judging. Stock runs demonstrations and self-checks too: its compute has them as well.
+such notebook before. It is taken off both, so everything that a fresh process adds is overhead:
+stock's kernel imports what the cells import, and a fork of ours touches its memory for the first
+time. So are cases and judging. Stock runs demonstrations and self-checks too: its compute has them
+as well.
 
 Not counted are what comes once: starting, which for ours is each worker's, with the process that it
 forks students' from (shown below the table), and making a gradebook, with the lab's cells and a
@@ -55,8 +56,8 @@ from peakmem.probes import call_probe
 __all__ = ["main"]
 
 _SECRET = bytes(32)
-_MAX_RATIO = 1 / 15  # what our overhead may be of the stock one's
-_MAX_SECONDS = 0.1  # what it may be on a machine that does nothing else
+_MAX_RATIO = 1 / 15  # our overhead's limit, as a share of the stock one
+_MAX_SECONDS = 0.1  # its limit on an otherwise idle machine
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Row:
 
     @property
     def figures(self) -> dict[str, float]:
-        """What the table shows, in its order: medians in seconds, and the ratio."""
+        """The columns of the table: medians in seconds, and the ratio."""
         overhead, our_overhead = self.overheads
         return {
             "stock": statistics.median(self.stock),
@@ -105,7 +106,7 @@ class Row:
 
 
 def main() -> int:
-    """Print one row a lab; return 1 where the overhead is over a fifteenth of stock's, or 0.1 s."""
+    """Print one row per lab; return 1 if the overhead exceeds a fifteenth of stock's, or 0.1 s."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("labs", nargs="*", help="default: all labs")
     parser.add_argument("--submissions", type=int, default=10, metavar="N", help="of each lab")
@@ -166,12 +167,12 @@ def _measure(name: str, count: int) -> Row:
 
 
 def _computing() -> ProcessPoolExecutor:
-    """One process of its own: what students import stays out of this one."""
+    """A separate process: students' imports stay out of this one."""
     return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
 
 
 def _compute(name: str, notebook: Notebook) -> tuple[float, float]:
-    """The time of a student's cells and of the probes' calls, with nothing around them."""
+    """The time of a student's cells and of the probes' calls alone."""
     lab = find_lab(name)
     raw = json.dumps(notebook).encode()
     submission = take_in("bench", name, raw, release_of(name, COURSE.releases))
@@ -247,7 +248,7 @@ def _succeed(result: Mapping[str, Any]) -> None:
 class _Ours:
     """One worker of this grader, with one submission at a time.
 
-    The first starts the worker, and is published alone, which makes a gradebook.
+    The first one starts the worker, and is published alone, which makes a gradebook.
     """
 
     def __init__(self, lab: Lab, notebooks: Sequence[Notebook], out: Path) -> None:

@@ -42,7 +42,7 @@ _STEPS: tuple[tuple[str, Implementation], ...] = (
 
 
 class Step:
-    """A model and all that it trains with; calling it takes one step."""
+    """A model with everything it trains with; calling it takes one step."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ def _in_words(recipe: Recipe) -> str:
 
 
 def _placed(make: Callable[[], nn.Module], recipe: Recipe, device: torch.device) -> nn.Module:
-    """Make a model where and as it trains: `trace` cannot move or cast one afterwards."""
+    """Make a model on its device and in its dtype: `trace` cannot move or cast one afterwards."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.bfloat16 if recipe.precision == "bf16" else torch.float32)
     try:

@@ -1,8 +1,8 @@
 """Model families that no test and no rule of the library names, as small configs.
 
 Each is trained for three steps on the CPU in a plain loop, and traced from its config as `peakmem
-estimate --config --trace` does. What others' formulas ask for is beside it: the sizes of a
-transformer.
+estimate --config --trace` does. The inputs of others' formulas, the sizes of a transformer, are
+beside it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class HeldOut:
     #: The entries of its config.json.
     values: Mapping[str, Any]
     recipe: Recipe
-    #: What a formula for transformers takes it for.
+    #: The transformer that formulas treat it as.
     sizes: ModelShape
 
     @property
@@ -79,7 +79,7 @@ class HeldOut:
         return module.train()
 
     def step(self, device: torch.device) -> Callable[[], None]:
-        """Return a function that takes one step of AdamW, a parameter at a time."""
+        """Return a function that takes one step of AdamW, one parameter at a time."""
         torch.manual_seed(0)
         module, recipe = self.module().to(device), self.recipe
         adam = torch.optim.AdamW(module.parameters(), foreach=False)

@@ -1,7 +1,7 @@
-"""A class that uses up every allowance: the workers' memory, the disk, and who was graded.
+"""A class that uses up every allowance: the workers' memory, and the disk.
 
-Run as `python -m benchmarks.hostile_class`. Each submission is a solved notebook that takes
-as much of one allowance as it may, or of all of them, and the real command grades them.
+Run as `python -m benchmarks.hostile_class`. Each submission is a solved notebook that takes all it
+may of one allowance, or of all of them, and the real command grades them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_DISK_BYTES = 10 * 2**30 // 1000  # of one submission
 _LOOK_SECONDS = 0.05
 _MIB = 2**20
 
-# Random bytes, which no compression makes fewer.
+# Random bytes, which don't compress.
 _ANSWERS = """
 
 def largest_micro_batch(run, upper):
@@ -152,7 +152,7 @@ class Figures:
 
 
 def main() -> int:
-    """Grade the class; return 1 where memory or disk go beyond their bounds."""
+    """Grade the class; return 1 if memory or disk exceed their bounds."""
     parser = argparse.ArgumentParser(prog="hostile_class", description=__doc__)
     parser.add_argument("--size", type=int, default=1000, metavar="N", help="submissions")
     parser.add_argument("--workers", type=int, default=2, metavar="N")

@@ -54,7 +54,7 @@ def main(path: str) -> int:
 
 
 def _grade(task_id: str, names: dict[str, Any]) -> tuple[float, float]:
-    """Return the points of one exercise, and what there were; none for a GPU where it lacks one."""
+    """Return the points of one exercise, and its maximum; none for a GPU exercise without a GPU."""
     finders = sys.meta_path[:]
     sys.meta_path[:] = [finder for finder in finders if not isinstance(finder, Refusal)]
     try:

@@ -1,9 +1,9 @@
-"""Random notebooks of the bank's answers: does every right answer keep its points in each of them?
+"""Random notebooks of the bank's answers: does each right answer keep its points in every one?
 
 Run as `python -m benchmarks.mixes [LAB ...] --notebooks N`. In each notebook every exercise
 gets a right or a wrong answer, or none. Cells are deleted, copied, moved into added cells, and
 those of wrong answers are careless besides: they bind others' names, patch libraries, hold memory
-or end the process. A right answer keeps full points whatever stands beside it.
+or end the process. A right answer keeps full points whatever is around it.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ CARELESS = (
 )
 _CARELESS_SHARE = 0.25  # of wrong answers
 _MESSY_SHARE = 0.3  # of all answers
-_LIMITS = Limits(cell_seconds=5)  # what loops for ever is stopped that soon
+_LIMITS = Limits(cell_seconds=5)  # endless loops are stopped that soon
 
 
 @dataclass(frozen=True)
 class Mix:
-    """A notebook, and the tasks whose right answers count in it; `made` says what was put where."""
+    """A notebook, and the tasks whose right answers count in it; `made` lists the changes."""
 
     notebook: Notebook
     right: frozenset[str]
@@ -121,7 +121,7 @@ def mix(
 def _make_a_mess(
     notebook: Notebook, entry: Entry, tries: Sequence[Entry], draw: random.Random
 ) -> str:
-    """Do to an answer's cell what students do; say what it is. `tries` are wrong answers to it."""
+    """Change an answer's cell as students do; say how. `tries` are wrong answers to it."""
     cells, cell = notebook["cells"], _cell_of(notebook, entry)
     place = cells.index(cell)
     right = ("copied", "in an added cell", "a second try")

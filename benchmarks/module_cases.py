@@ -3,7 +3,7 @@
 torch tests its modules and operators with lists of samples (`module_db`, `op_db`). Those samples
 are tiny, and some modules are missing, so every module has a step of its own here, of some MB.
 
-Long because it is a table: a row for each module of torch.nn.
+Long because it is a table: one row for each module of torch.nn.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _made(name: str, *sizes: float, **options: Any) -> Make:
 
 
 def _same(shape: tuple[int, ...], *names: str, **options: Any) -> dict[str, tuple[Make, Make]]:
-    """Modules that are made and called alike."""
+    """Modules that are made and called in the same way."""
     return {name: (_made(name, **options), lambda: [_f(*shape)]) for name in names}
 
 
@@ -93,7 +93,7 @@ def _images(dimensions: int, edge: int) -> Make:
 
 
 def _pooled(dimensions: int) -> Make:
-    """Maxima, and where each was."""
+    """Maxima, and the index of each."""
     shape = (4, 16, *[16] * dimensions)
     return lambda: [_f(*shape), torch.arange(16**dimensions).repeat(64).view(shape)]
 
@@ -316,7 +316,7 @@ def _step(
 
 
 def _backward(out: Any) -> None:
-    """Go back from all that has a gradient."""
+    """Run backward from everything that has a gradient."""
     ends = [x for x in tree_leaves(out) if isinstance(x, torch.Tensor) and x.requires_grad]
     if ends:
         torch.autograd.backward(ends, [torch.ones_like(x) for x in ends])

@@ -1,4 +1,4 @@
-"""What trace says of every module and operator of torch, beside the meter and torch's allocator.
+"""Trace's figures for every module and operator of torch, beside the meter's and the allocator's.
 
 Run as `python -m benchmarks.modules`. For each it takes training steps on the CPU and
 compares peak bytes three ways: `trace` on fake tensors, the meter on real ones, and what torch's
@@ -58,14 +58,14 @@ class Row:
 
     @property
     def exact(self) -> bool:
-        """Whether all that was traced is as measured."""
+        """Whether everything traced matches the measurement."""
         ratios = [ratio for ratio in (self.lowest, self.highest) if ratio is not None]
         return all(abs(ratio - 1) <= EXACT for ratio in ratios)
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What came of one sample."""
+    """The outcome of one sample."""
 
     ratios: tuple[float, ...] = ()
     refused: str = ""
@@ -161,7 +161,7 @@ def summary(rows: Sequence[Row]) -> list[str]:
 
 
 def held(rows: Iterable[Row]) -> bool:
-    """Whether trace is exact wherever it does not say that it cannot be."""
+    """Whether trace is exact unless it says that it cannot be."""
     return all(row.exact for row in rows)
 
 
@@ -181,7 +181,7 @@ def write(rows: Sequence[Row], folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the summary and what is not exact; return 1 if trace is off anywhere."""
+    """Print the summary and the inexact rows; return 1 if trace is off anywhere."""
     parser = argparse.ArgumentParser(prog="modules", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/measurements"), metavar="DIR")
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""What answers need: the least memory budget that each answer of the bank can do with."""
+"""Needs of answers: the least memory budget that suffices for each answer of the bank."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PER_DISTANCE = 64  # far from the budget, the search ends at this part of the d
 
 @dataclass(frozen=True)
 class Need:
-    """What one answer needs beyond a case's budget, in MiB; below 0 it has as much to spare.
+    """An answer's need beyond a case's budget, in MiB; if negative, the memory it has to spare.
 
     `of_memory` says whether the answer is wrong for the memory it takes, and `is_bound` whether the
     search ended before it found the least budget: the need is then at most this, or at least.
@@ -70,7 +70,7 @@ def measure_needs(labs: Iterable[Lab], course: Course) -> Iterator[Need]:
 def _needs(
     lab: Lab, task: Task, entry: Entry, release: Mapping[str, Any], sandbox: Sandbox
 ) -> Iterator[Need]:
-    """What an answer needs in each case; all answers to a task get the same draw."""
+    """An answer's need in each case; all answers to a task get the same draw."""
     raw = json.dumps(submission_with(release, {task.id: entry.source})).encode()
     cells = take_in("", lab.name, raw, release).cells
     for case in draw(task, bytes(32), "", b""):
@@ -139,8 +139,8 @@ def least(suffices: Callable[[int], bool]) -> tuple[int, bool]:
 def _is_of_memory(task: Task, case: Case, entry: Entry, refused: Answer, is_refused: bool) -> bool:
     """Whether a wrong answer is wrong for its memory.
 
-    Then the judge names the answer's mistake if memory is refused, and does not if it is had. An
-    answer whose name is no mistake's has to be refused, with nothing else to be said against it.
+    Then the judge names the answer's mistake if memory is refused, and doesn't otherwise. An answer
+    not named after a mistake has to be refused for nothing else.
     """
     if entry.kind == "right" or refused.memory != "refused":
         return False
@@ -156,7 +156,7 @@ def _is_of_memory(task: Task, case: Case, entry: Entry, refused: Answer, is_refu
 
 
 def margins(needs: Iterable[Need]) -> dict[str, dict[str, float | None]]:
-    """Return by task what right answers have to spare at least, and what mistakes are over by."""
+    """Return by task the least that right answers have to spare, and the excess of mistakes."""
     by_task: dict[str, list[Need]] = {}
     for need in needs:
         by_task.setdefault(need.task, []).append(need)

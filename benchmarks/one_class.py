@@ -3,11 +3,11 @@
 Run as `python -m benchmarks.one_class`. All three are the real commands, from the start of
 the first process to the last grade and feedback page in place, on the same honest notebooks; the
 scores have to be the same. The second way is the best that stock offers: half the class each, in
-two processes with a gradebook of their own, which somebody would still have to merge.
+two processes with a gradebook of their own, which an instructor would still have to merge.
 
 One of the classes solved an assignment that others wrote: the one that nbgrader's own documentation
-comes with, as its two students handed it in. Its scores follow other rules here (docs/ordinary.md),
-so only its times are compared.
+comes with, with its two students' submissions. Its scores follow other rules here
+(docs/ordinary.md), so only its times are compared.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from benchmarks.notebooks import Notebook, solved_notebooks, write_notebook
 __all__ = ["Times", "main"]
 
 _FOREIGN = "ps1"
-_LABS = ("lab01_formats", "lab03_adam", _FOREIGN)  # without torch, with it, and somebody else's
+_LABS = ("lab01_formats", "lab03_adam", _FOREIGN)  # without torch, with it, and another course's
 _GUIDE = Path(nbgrader.__file__).parent / "docs" / "source" / "user_guide"
 
 _STOCK = """
@@ -73,7 +73,7 @@ class Times:
 
 
 def main() -> int:
-    """Print the times of each lab; return 1 where a score differs."""
+    """Print the times of each lab; return 1 if a score differs."""
     parser = argparse.ArgumentParser(prog="one_class", description=__doc__)
     parser.add_argument("labs", nargs="*", default=_LABS)
     parser.add_argument("--submissions", type=int, nargs="+", default=[1, 10, 100], metavar="N")
@@ -117,7 +117,7 @@ def _measure(name: str, count: int) -> Times:
 
 
 def _class_of(name: str, count: int) -> dict[str, Handed]:
-    """What each student of a class of `count` hands in: notebooks by name."""
+    """The submissions of a class of `count`: notebooks by name."""
     if name == _FOREIGN:
         students = sorted((_GUIDE / "submitted").iterdir())
         there = [

@@ -1,11 +1,11 @@
 """Our predictions beside those of others, on the same measured steps: the error of each.
 
 The steps are of families that no test and no rule of the library names (`held_out`), or with
-`--grid` those of `grid` that train with Adam. The others answer what they were made for: 16 bytes a
-parameter and DeepSpeed's estimator leave activations out, accelerate's takes a batch of one, and
-all of them take Adam for granted. What accelerate and DeepSpeed say comes from their own code.
-EleutherAI has a script and no package, and llm-analysis needs an older transformers, so for these
-two it is their published formulas.
+`--grid` those of `grid` that train with Adam. The others answer the questions they were made for:
+16 bytes per parameter and DeepSpeed's estimator leave activations out, accelerate's assumes a batch
+of one, and all assume Adam. What accelerate and DeepSpeed say comes from their own code. EleutherAI
+has a script and no package, and llm-analysis needs an older transformers, so for these two it is
+their published formulas.
 
 Run as `python -m benchmarks.others`; it writes `others.json`.
 """
@@ -51,14 +51,14 @@ BOUND = 0.01  # of the measured peak, for every held-out family
 
 @dataclass(frozen=True)
 class Comparison:
-    """One configuration: its measured peak and what each predicts, in bytes, by who says it."""
+    """One configuration: its measured peak and each prediction, in bytes, by predictor."""
 
     name: str
     measured_bytes: int
     predicted: dict[str, int]
 
     def errors(self) -> dict[str, float]:
-        """Relative errors, by who predicted."""
+        """Relative errors, by predictor."""
         return {who: n / self.measured_bytes - 1 for who, n in self.predicted.items()}
 
     @property
@@ -69,7 +69,7 @@ class Comparison:
 
 
 def compare(case: Case, row: Row) -> Comparison:
-    """Set what others predict beside what was measured and predicted here."""
+    """Set others' predictions beside the measurements and predictions made here."""
     ours = row.traced_bytes if row.predicted_bytes is None else row.predicted_bytes
     assert ours is not None, "every configuration is traced"
     module = case.build(torch.device("cpu")).module
@@ -78,7 +78,7 @@ def compare(case: Case, row: Row) -> Comparison:
 
 
 def compare_held_out(family: HeldOut) -> Comparison:
-    """Measure a family's step, and set beside it what the trace of its config and others say."""
+    """Measure a family's step, and set its config's trace and others' predictions beside it."""
     found = measure_held_out(family)
     predicted = {"peakmem": found.traced_bytes}
     predicted |= _others(family.module(), family.recipe, family.sizes)
@@ -86,7 +86,7 @@ def compare_held_out(family: HeldOut) -> Comparison:
 
 
 def _others(module: nn.Module, recipe: Recipe, shape: ModelShape | None) -> dict[str, int]:
-    """Return what others predict; formulas of a transformer's sizes only where there are any."""
+    """Return others' predictions; formulas of a transformer's sizes only if it has them."""
     n_parameters = sum(p.numel() for p in module.parameters())
     found = {
         "16 N": 16 * n_parameters,
@@ -100,7 +100,7 @@ def _others(module: nn.Module, recipe: Recipe, shape: ModelShape | None) -> dict
 
 
 def _accelerate_bytes(module: nn.Module, recipe: Recipe) -> int:
-    """What `accelerate estimate-memory` prints under "Training using Adam"."""
+    """The figure that `accelerate estimate-memory` prints under "Training using Adam"."""
     from accelerate.commands.estimate import estimate_training_usage
     from accelerate.utils import calculate_maximum_sizes
 
@@ -118,10 +118,10 @@ def _deepspeed_bytes(n_parameters: int) -> int:
 
 
 def eleuther_bytes(shape: ModelShape, recipe: Recipe) -> int:
-    """Return what the formulas of EleutherAI's cookbook give for one GPU.
+    """Return the result of the formulas of EleutherAI's cookbook for one GPU.
 
     Parameters with a head of its own beside the embedding; weights, gradients and Adam's state by
-    precision; activations of sbh(10 + 24 + 5as/h) bytes a layer, and sbh(10 + 24) with
+    precision; activations of sbh(10 + 24 + 5as/h) bytes per layer, and sbh(10 + 24) with
     checkpointing. ("Transformer Math 101", and the calculator that goes with it.)
     """
     h, layers, s = shape.d_model, shape.n_layers, recipe.sequence
@@ -135,9 +135,9 @@ def eleuther_bytes(shape: ModelShape, recipe: Recipe) -> int:
 
 
 def llm_analysis_bytes(shape: ModelShape, recipe: Recipe) -> int:
-    """Return what llm-analysis' formulas of a training give for one GPU.
+    """Return the result of llm-analysis' training formulas for one GPU.
 
-    Weights in the format of activations, 12 bytes a parameter of masters and Adam's state, 4 of
+    Weights in the format of activations, 12 bytes per parameter of masters and Adam's state, 4 of
     gradients. A layer keeps 7 sbh + 4 asb in attention and a byte for each element of a mask,
     sbh(1 + 2r) in an MLP of inner width rh, and 2 sbh in fp32 in its norms; with checkpointing only
     its input. On top are the logits and one more norm. Embeddings count once, heads not, and an MLP
@@ -159,7 +159,7 @@ def llm_analysis_bytes(shape: ModelShape, recipe: Recipe) -> int:
 
 
 def table(found: Sequence[Comparison]) -> str:
-    """Return a line a configuration: measured bytes and each one's error."""
+    """Return one line per configuration: measured bytes and each one's error."""
     who = list(dict.fromkeys(name for one in found for name in one.predicted))
     width = max(len(one.name) for one in found)
     lines = [f"{'configuration':{width}}{'measured bytes':>16}" + "".join(f"{w:>14}" for w in who)]
@@ -175,12 +175,12 @@ def table(found: Sequence[Comparison]) -> str:
 
 
 def _worst(found: Sequence[Comparison], who: str) -> float:
-    """Return the largest error of one of them, without its sign."""
+    """Return one predictor's largest absolute error."""
     return max(abs(errors[who]) for one in found if who in (errors := one.errors()))
 
 
 def _write(found: Sequence[Comparison], path: Path) -> None:
-    """Write what was measured and predicted, in bytes, with the versions of all."""
+    """Write the measurements and predictions, in bytes, with all versions."""
     names = ("torch", "transformers", "accelerate", "deepspeed")
     recorded = {
         "device": f"CPU, {platform.machine()}",
@@ -200,7 +200,7 @@ def main(
     families: Sequence[HeldOut] = FAMILIES,
     cases: Callable[[], list[Case]] = configurations,
 ) -> int:
-    """Print the table; return 1 where somebody else was nearer, or a held-out family is off."""
+    """Print the table; return 1 if another predictor was closer, or a held-out family is off."""
     parser = argparse.ArgumentParser(prog="others", description=__doc__)
     parser.add_argument("--grid", action="store_true", help="the grid's steps; no file")
     parser.add_argument("--out", type=Path, default=Path("docs/measurements"), metavar="DIR")

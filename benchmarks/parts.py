@@ -59,7 +59,7 @@ def gpu_tests(device: torch.device) -> list[Figure]:
 
 
 def accuracy(device: torch.device) -> list[Figure]:
-    """Compare predictions with what tensors asked for and with what the allocator gave."""
+    """Compare predictions with the bytes that tensors requested and the allocator gave."""
     with warnings.catch_warnings(action="ignore"):
         cases = configurations(large=True) if device.type == "cuda" else quick()
         rows = [measure(case, device) for case in cases]
@@ -101,7 +101,7 @@ def labs(device: torch.device) -> list[Figure]:
 def plans(device: torch.device) -> list[Figure]:
     """Run plans of a chain's training step: their peaks, times and overlap beside predictions."""
     figures = [Figure("planning 350 stages", planning_seconds(), "s", most=10.0)]
-    most = 1.15 if device.type == "cuda" else None  # files are not copied beside compute
+    most = 1.15 if device.type == "cuda" else None  # file copies don't overlap with compute
     for row in measure_plans(device):
         peak = row.peak_bytes / row.predicted_peak_bytes
         figures.append(Figure(f"{row.name}, peak", peak, "of predicted", 0.98, 1.02))

@@ -53,8 +53,8 @@ class PlanRow:
 def measure_plans(device: torch.device, budget_part: float = 0.5) -> list[PlanRow]:
     """Plan for a stack of layers, run every plan, and return its figures.
 
-    The budget is that part of the way from the least peak to that of keeping all. Time is the least
-    of three runs.
+    The budget lies at this fraction of the way from the least peak to that of keeping everything.
+    Time is the least of three runs.
     """
     layers, inputs = _stack(device)
     chain = chain_of(layers, inputs)
@@ -95,7 +95,7 @@ def _measure(
     layers.zero_grad()
     meter = MemoryMeter(inputs.device).track(inputs)
     weights = 0
-    if inputs.device.type == "cuda":  # where everything that is there counts
+    if inputs.device.type == "cuda":  # where everything counts
         weights = torch.cuda.memory_stats(inputs.device)["requested_bytes.all.current"]
         weights -= chain.input_bytes
     with meter:
@@ -134,7 +134,7 @@ def _stack(device: torch.device) -> tuple[nn.Sequential, torch.Tensor]:
 
 
 def link_bytes_per_s(device: torch.device) -> float:
-    """Return the speed of the way to the host: pinned memory on a GPU, files on the CPU."""
+    """Return the speed of the link to the host: pinned memory on a GPU, files on the CPU."""
     nbytes = 2**28 if device.type == "cuda" else 2**22
     x = torch.ones(nbytes, dtype=torch.uint8, device=device)
     link = StreamLink(device) if device.type == "cuda" else FileLink()
@@ -171,7 +171,7 @@ def planning_seconds(stages: int = 350, slots: int = 500) -> float:
 
 
 def main() -> int:
-    """Print the figures; return 1 where one is out of its bounds."""
+    """Print the figures; return 1 if one is out of its bounds."""
     device = torch.device(sys.argv[1] if len(sys.argv) > 1 else "cpu")
     held = True
     for row in measure_plans(device):

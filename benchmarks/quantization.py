@@ -1,9 +1,9 @@
 """Losses of a small GPT in few bits: rounded after training, trained rounded, and 8-bit Adam.
 
-Run as `python -m benchmarks.quantization`. The text is made by a grammar, the model is
-`peakmem.nn.GPT`, and codes are those of lab 9's solution and of `peakmem.numbers.quantization`.
-Only the matrices of attention and MLP have codes; everything else stays in fp32. Losses are on text
-that no training has seen, in nats a character.
+Run as `python -m benchmarks.quantization`. A grammar generates the text, the model is
+`peakmem.nn.GPT`, and the codes come from lab 9's solution and `peakmem.numbers.quantization`. Only
+the matrices of attention and MLP have codes; everything else stays in fp32. Losses are on text that
+no training has seen, in nats per character.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Row:
 
     kind: Kind
     way: str
-    #: A weight, scales included; of an optimizer, the bits of its state a parameter.
+    #: A weight, scales included; of an optimizer, the bits of its state per parameter.
     bits: float
     loss: float
 
@@ -73,7 +73,7 @@ def _after_training(names: Names, trainer: Trainer, model: GPT) -> Iterator[Row]
     for whole in (8, 4, _LOW):
         one, many = _bits(whole, shape), _bits(whole, shape, rows=True)
         ways[f"int{whole}, one scale"] = one, _through_codes(names, whole, None)
-        ways[f"int{whole}, one scale a row"] = many, _through_codes(names, whole, 0)
+        ways[f"int{whole}, one scale per row"] = many, _through_codes(names, whole, 0)
     for name in ("int4", "nf4", "nf4_double"):
         ways[f"{name}, blocks of {_BLOCK}"] = bits_a_weight(name, _BLOCK), _through_library(name)
     ways["ternary"] = _bits(math.log2(3), shape), _ternary(names)
@@ -88,7 +88,7 @@ def _after_training(names: Names, trainer: Trainer, model: GPT) -> Iterator[Row]
 def _trained_rounded(names: Names, trainer: Trainer) -> Iterator[Row]:
     shape = trainer.shape
     ways: dict[str, tuple[float, Product]] = {
-        f"int{_LOW}, one scale a row": (_bits(_LOW, shape, rows=True), _fake(names, _LOW)),
+        f"int{_LOW}, one scale per row": (_bits(_LOW, shape, rows=True), _fake(names, _LOW)),
         "ternary": (_bits(math.log2(3), shape), names["ternary_linear"]),
     }
     for way, (bits, product) in ways.items():
@@ -143,19 +143,19 @@ def _int8(names: Names, threshold: float) -> Product:
 
 
 def problems(rows: list[Row]) -> list[str]:
-    """Return what contradicts lab 9, a sentence each.
+    """Return each contradiction to lab 9 as a sentence.
 
     Eight bits cost nothing, smaller groups are better, NF4 is better than int4, what trains through
     rounding survives it, and Adam needs no 32-bit state.
     """
     loss = {(str(row.kind), row.way): row.loss for row in rows}
     after, through = "rounded after training", "trained rounded"
-    row, block = f"int{_LOW}, one scale a row", f"blocks of {_BLOCK}"
+    row, block = f"int{_LOW}, one scale per row", f"blocks of {_BLOCK}"
     at_most = [  # the first is at most so many times the second
-        ((after, "int8, one scale a row"), (after, "fp32"), 1.01),
+        ((after, "int8, one scale per row"), (after, "fp32"), 1.01),
         ((after, "int8 products, outliers in fp32"), (after, "fp32"), 1.01),
-        ((after, "int4, one scale a row"), (after, "int4, one scale"), 1.0),
-        ((after, f"int4, {block}"), (after, "int4, one scale a row"), 1.0),
+        ((after, "int4, one scale per row"), (after, "int4, one scale"), 1.0),
+        ((after, f"int4, {block}"), (after, "int4, one scale per row"), 1.0),
         ((after, f"nf4, {block}"), (after, f"int4, {block}"), 1.0),
         ((through, row), (after, row), 1.0),
         ((through, "ternary"), (after, "ternary"), 1.0),

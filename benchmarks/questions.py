@@ -1,4 +1,4 @@
-"""Runs the commands of docs/questions.md and puts what they print below each.
+"""Runs the commands of docs/questions.md and puts their output below each.
 
 Run as `python -m benchmarks.questions` from the repository's root after a change to a figure, and
 read the difference.
@@ -23,7 +23,7 @@ _BLOCK = re.compile(r"```\n\$ peakmem (?P<command>[^\n]+)\n(?P<answer>.*?)```\n"
 
 
 def blocks(page: str) -> Iterator[tuple[str, str]]:
-    """Yield each command on a page with the answer that stands below it."""
+    """Yield each command on a page with the answer below it."""
     for found in _BLOCK.finditer(page):
         yield found["command"], found["answer"]
 

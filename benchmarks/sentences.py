@@ -31,7 +31,7 @@ _PLACES = ("town", "harbour", "forest", "valley", "market", "bridge", "tower", "
 
 
 def sentences(characters: int, seed: int) -> str:
-    """Return so many characters of sentences.
+    """Return this many characters of sentences.
 
     >>> sentences(27, seed=2)
     'twelve old bakers sail the '

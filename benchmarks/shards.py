@@ -24,7 +24,7 @@ _TRAFFIC = "{ranks} ranks: {predicted_times:.3f} times x predicted, {metered_tim
 
 
 def measured_stages(names: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a row for each number of ranks and stage: MiB a rank, predicted and metered."""
+    """Return a row for each number of ranks and stage: MiB per rank, predicted and metered."""
     ways, predicted = _stages(names), names["model_state_bytes"]
     return [
         {

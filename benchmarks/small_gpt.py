@@ -62,7 +62,7 @@ class Trainer:
         return Trained(model, sum(tensor.nbytes for tensor in _tensors(state)))
 
     def loss(self, model: GPT) -> float:
-        """Return the mean loss on unseen text, in nats a character."""
+        """Return the mean loss on unseen text, in nats per character."""
         length = self.shape.context
         windows = self.unseen[: len(self.unseen) // length * length].view(-1, length)
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""What a lab's solved notebook defines, for benchmarks that measure it."""
+"""The definitions of a lab's solved notebook, for benchmarks that measure it."""
 
 from __future__ import annotations
 

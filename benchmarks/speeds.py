@@ -33,7 +33,7 @@ def products(device: torch.device) -> list[Figure]:
         rates[name] = 2 * n**3 / seconds / 1e12
     torch.backends.cuda.matmul.allow_tf32 = False
     figures = [Figure(f"{name}, {n}x{n}", rate, "TFLOP/s") for name, rate in rates.items()]
-    if on_gpu:  # what a GPU since 2020 does at the least
+    if on_gpu:  # the least that a GPU since 2020 does
         figures.append(Figure("bf16 over fp32", rates["bf16"] / rates["fp32"], "x", least=1.5))
     return figures
 
@@ -121,6 +121,6 @@ def seconds_of(call: Callable[[], object], device: torch.device, repeats: int = 
 
 
 def wait(device: torch.device) -> None:
-    """Let the device finish what it was given."""
+    """Wait for the device to finish its queue."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

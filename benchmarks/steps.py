@@ -31,7 +31,7 @@ class _Arm:
 
 
 def precisions(device: torch.device) -> list[Figure]:
-    """Take the step in fp32, tf32 and under autocast: what 16 bits buy in time and in memory."""
+    """Take the step in fp32, tf32 and under autocast: the gain of 16 bits in time and memory."""
     arms = {
         "fp32": _Arm({}),
         "tf32": _Arm({}, tf32=True),

@@ -1,4 +1,4 @@
-"""A large class in one go: are all scores true, how long, and does the controller's memory grow?
+"""A large class in one go: are all scores right, how long does it take, does memory grow?
 
 Run as `python -m benchmarks.thousand`. Classes of two sizes are sampled, whose scores are
 known, and graded by the real command.
@@ -31,7 +31,7 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class Run:
-    """One class graded: its size, the time, the controller's peak, and scores that are not true."""
+    """One class graded: its size, the time, the controller's peak, and wrong scores."""
 
     lab: str
     submissions: int
@@ -43,7 +43,7 @@ class Run:
 
 
 def main() -> int:
-    """Grade both classes; return 1 where a score is not true, or the memory grew too much."""
+    """Grade both classes; return 1 if a score is wrong, or memory grew too much."""
     parser = argparse.ArgumentParser(prog="thousand", description=__doc__)
     parser.add_argument("lab", nargs="?", default="lab01_formats")
     parser.add_argument("--sizes", type=int, nargs=2, default=(100, 1000), metavar="N")

@@ -87,12 +87,12 @@ peakmem.lab("lab01_formats")
 # Sign-magnitude has two zeros, two's complement one.
 #
 # Write `integer_value(bits, width, encoding)`:
-# - `bits` is the pattern, an integer of `width` bits; any `width`.
+# - `bits` is the pattern, an integer of `width` bits, for any `width`.
 # - `encoding` is `"unsigned"`, `"sign-magnitude"`, or `"twos-complement"`. The stub refuses any other.
 # - Return a Python integer. Both zeros are 0.
 #
 # *Python's tools for bits:* `bits >> k` drops the lowest $k$ bits, `bits & 0xFF` keeps the lowest 8,
-# `1 << k` is $2^k$. They bind less tightly than `+` and `-`: write parentheses.
+# `1 << k` is $2^k$. They bind less tightly than `+` and `-`: use parentheses.
 #
 # *Example:* the 8 bits `0b10110001` are 177 unsigned, $-49$ in sign-magnitude, and $-128 + 49 = -79$ in
 # two's complement.
@@ -107,7 +107,9 @@ predicted_bits_of_minus_one = None  # your prediction, such as 0b10000001
 def integer_value(bits: int, width: int, encoding: str) -> int:
     """Return the integer that `width` bits hold; ValueError for an unknown encoding."""
     if encoding not in ("unsigned", "sign-magnitude", "twos-complement"):
-        raise ValueError(f"no encoding {encoding!r}: unsigned, sign-magnitude or twos-complement")
+        raise ValueError(
+            f"no encoding {encoding!r}: expected unsigned, sign-magnitude or twos-complement"
+        )
     half = 1 << (width - 1)  # what the highest bit is worth without a sign
     ### BEGIN SOLUTION
     if encoding == "unsigned" or bits < half:
@@ -129,13 +131,13 @@ self_check(
             (0b10110001, 8, "sign-magnitude", -49, "the highest bit is the sign alone"),
             (0b10110001, 8, "twos-complement", -79, "the highest bit is worth -128"),
             (0b10000000, 8, "sign-magnitude", 0, "the second zero"),
-            (0b10000000, 8, "twos-complement", -128, "the lowest one"),
+            (0b10000000, 8, "twos-complement", -128, "the lowest value"),
             (0x8000, 16, "twos-complement", -32768, "the highest bit is bit width - 1"),
             (0x00FF, 16, "twos-complement", 255, "the highest bit is bit width - 1"),
             (0b101, 3, "twos-complement", -3, "width may be any number of bits"),
         ]
     ]
-    + [Case((1, 8, "signed"), raises=ValueError, hint="a misspelt encoding is an error")],
+    + [Case((1, 8, "signed"), raises=ValueError, hint="an unknown encoding is an error")],
     equal=whole(),
 )
 if predicted(predicted_bits_of_minus_one, question="which 8 bits are -1?"):
@@ -225,14 +227,14 @@ lab01.show_bit_fields()
 # | 0, subnormal (zero if $F = 0$) | $(-1)^S \cdot (F/2^{23}) \cdot 2^{-126}$ |
 # | 255 | $F = 0$: infinity with that sign; otherwise NaN, "not a number" |
 #
-# The 127 is the **bias**: it lets $E$ stand for negative powers too. With exponent field 0 there is no
-# leading 1, or no pattern could be zero. The power there is $2^{-126}$, as for $E = 1$, so the gap stays
-# the same below the smallest normal number.
+# The 127 is the **bias**: it lets $E$ stand for negative powers too. Exponent field 0 has no leading 1;
+# otherwise no pattern could be zero. Its power is $2^{-126}$, as for $E = 1$, so the gap stays the same
+# below the smallest normal number.
 #
 # Write `decode_fp32(bits)`:
 # - Return the value of the 32 `bits` as a Python float, which holds every fp32 value exactly.
 # - $-0.0$ is not 0.0: keep the sign.
-# - Take the bits apart by arithmetic. You may not use: float16, float32, bfloat16, or float8 as a cast or
+# - Take the bits apart with arithmetic. You may not use: float16, float32, bfloat16, or float8 as a cast or
 #   a view; `struct`'s codes `e` and `f`; `float.hex` and `float.fromhex`; `torch`, `ml_dtypes`, and this
 #   lab's `rounded`. Integers, float64, and the code `d` are fine.
 #
@@ -276,9 +278,9 @@ self_check(
             (0x00000001, 2.0**-149, "exponent field 0: no leading 1, and 2**-126"),
             (0x80400000, -(2.0**-127), "a subnormal number has a sign too"),
             (0x00000000, 0.0, "all bits 0 are zero"),
-            (0x80000000, -0.0, "minus zero: the sign is lost"),
+            (0x80000000, -0.0, "minus zero: keep the sign"),
             (0xFF800000, -math.inf, "exponent field 255 with fraction 0"),
-            (0x7FC00000, math.nan, "exponent field 255 with another fraction"),
+            (0x7FC00000, math.nan, "exponent field 255 with a nonzero fraction"),
             (0xFF800001, math.nan, "NaN may have a sign bit"),
         ]
     ]
@@ -286,8 +288,8 @@ self_check(
         Case(
             (decode_fp32,),
             [],
-            "the rules of 1.3 forbid these, and grading reads your code for them",
-            label="nothing that the rules forbid",
+            "the rules of 1.3 forbid these, and grading checks your code for them",
+            label="no tool that the rules forbid",
             function=lab01.not_allowed,
         )
     ],
@@ -316,9 +318,9 @@ lab01.bit_flipper(decode_fp32)
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-format_limits-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.4 What a format can hold (core, 2 points, 8 minutes)
 #
-# fp32 is one of a family. With $e$ exponent bits and $m$ mantissa bits (the stored fraction), all else
-# follows: the bias is $2^{e-1} - 1$, and exponent field 0 and all ones mean what they mean in fp32. Exponent
-# bits buy **range**, mantissa bits buy **precision**.
+# fp32 is one of a family. With $e$ exponent bits and $m$ mantissa bits (the stored fraction), the rest
+# follows: the bias is $2^{e-1} - 1$, and exponent field 0 and all ones mean what they mean in fp32.
+# Exponent bits buy **range**, mantissa bits buy **precision**.
 #
 # Write `format_limits(exponent_bits, mantissa_bits)`, with $e$ from 2 to 11 and $m$ from 1 to 52. Return a
 # dict of floats with exactly these keys:
@@ -363,7 +365,7 @@ def limit_of(e, m, key):
 
 
 hints = {
-    "max": "exponent field all ones belongs to infinity: the largest number has one less",
+    "max": "exponent field all ones means infinity: the largest number has one less",
     "min_normal": "exponent field 1 and fraction 0",
     "min_subnormal": "exponent field 0: the last bit of the fraction alone",
     "epsilon": "from 1 to the next number, the last bit of the fraction is added",
@@ -408,16 +410,16 @@ score("lab01-format_limits", globals())
 lab01.show_relative_spacing()
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-relative_spacing-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the picture.** Lower is more precise, wider is more range. The two kinds of fp8 are named by their
-# exponent and mantissa bits. Each curve is flat over the normal numbers: the *relative* gap is the same at
-# every power of two (in between it falls to half). On the left, subnormal numbers give up one bit after
-# another. fp16 spends its 2 bytes on precision, bf16 on range.
+# **Look at the picture.** Lower means more precision, wider more range. The two kinds of fp8 are named by
+# their exponent and mantissa bits. Each curve is flat over the normal numbers: the *relative* gap is the
+# same at every power of two (in between, it falls by half). On the left, subnormal numbers lose one bit
+# after another. fp16 spends its 2 bytes on precision, bf16 on range.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-decode_e4m3-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.5 A quarter of the memory: fp8 (core, 1 point, 5 minutes)
 #
-# An IEEE-like format with 4 exponent bits would give 16 of its 256 patterns to infinity and NaN. **E4M3**,
-# as the Open Compute Project (OCP) defines it, gives two: only `S.1111.111` is NaN, and there is no
+# An IEEE-like format with 4 exponent bits would spend 16 of its 256 patterns on infinity and NaN. **E4M3**,
+# as the Open Compute Project (OCP) defines it, spends two: only `S.1111.111` is NaN, and there is no
 # infinity. The other patterns with exponent field 15 are numbers.
 #
 # Write `decode_e4m3(bits)`:
@@ -457,7 +459,7 @@ self_check(
             (0b0_1000_100, 3.0, "1.5 * 2**1: is the bias 7?"),
             (0b1_0111_000, -1.0, "bit 7 is the sign"),
             (0b0_0000_001, 2.0**-9, "exponent field 0: no leading 1, and 2**-6"),
-            (0b1_0000_000, -0.0, "minus zero: the sign is lost"),
+            (0b1_0000_000, -0.0, "minus zero: keep the sign"),
             (0b0_1111_000, 256.0, "exponent field 15 holds numbers too; there is no infinity"),
             (0b0_1111_111, math.nan, "S.1111.111 is NaN"),
             (0b1_1111_111, math.nan, "S.1111.111 is NaN, with either sign"),
@@ -467,8 +469,8 @@ self_check(
         Case(
             (decode_e4m3,),
             [],
-            "the rules of 1.3 forbid these, and grading reads your code for them",
-            label="nothing that the rules forbid",
+            "the rules of 1.3 forbid these, and grading checks your code for them",
+            label="no tool that the rules forbid",
             function=lab01.not_allowed,
         )
     ],
@@ -491,15 +493,15 @@ score("lab01-decode_e4m3", globals())
 #
 # bf16 is the upper half of fp32: the same sign and 8 exponent bits, 7 bits of fraction instead of 23. But
 # cutting off the lower 16 bits always rounds toward zero. Nearly all hardware rounds to **nearest, ties to
-# even**: take the nearer neighbour; exactly in the middle, take the one whose last bit is 0. Ties go up and
-# down equally often.
+# even**: take the nearer neighbour; exactly in the middle, take the one whose last bit is 0. Ties go up as
+# often as down.
 #
 # Write `to_bf16(x)`:
-# - `x` is a float32 array of any shape, maybe empty. Return the bf16 patterns in the same shape, as
-#   integers from 0 to 65535: `uint16` halves the memory, a wider integer type is accepted too. Leave `x`
+# - `x` is a float32 array of any shape, possibly empty. Return the bf16 patterns in the same shape, as
+#   integers from 0 to 65535: `uint16` halves the memory; wider integers are accepted too. Leave `x`
 #   unchanged.
 # - No Python loop, comprehension, `map`, or `np.vectorize`.
-# - Past the largest bf16 number comes infinity, and infinity stays infinity. NaN stays NaN: cutting and
+# - Numbers past bf16's largest become infinity, and infinity stays infinity. NaN stays NaN: cutting and
 #   adding can both destroy one, so finish with `np.where(np.isnan(x), 0x7FC0, patterns)`.
 # - The rules of 1.3 hold. `x.view(np.uint32)` shows the bits of `x`. It shares memory with `x`, and
 #   uint32 wraps around without a warning.
@@ -546,7 +548,7 @@ self_check(
             (0x3F808001, "0x3F81", "just above the middle"),
             (0x3F808000, "0x3F80", "a tie, and the lower one is even"),
             (0x3F818000, "0x3F82", "a tie, and the upper one is even"),
-            (0x7F7FFFFF, "0x7F80", "past the largest bf16 number comes infinity"),
+            (0x7F7FFFFF, "0x7F80", "numbers past the largest bf16 number become infinity"),
             (0xFF800000, "0xFF80", "infinity stays infinity"),
             (0x7FFFFFFF, "NaN", "NaN stays NaN: adding to its bits wraps around"),
             (0x7F800001, "NaN", "NaN stays NaN: its upper half alone is infinity"),
@@ -555,14 +557,14 @@ self_check(
     ]
     + [
         Case((np.ones(shape, np.float32),), np.full(shape, 0x3F80), hint, function=to_bf16)
-        for shape, hint in [((2, 3), "keep the shape"), ((2, 0, 3), "an empty array stays one")]
+        for shape, hint in [((2, 3), "keep the shape"), ((2, 0, 3), "an empty array stays empty")]
     ]
     + [
         Case(
             (to_bf16,),
             [],
-            "the rules of 1.3 forbid these, and grading reads your code for them",
-            label="nothing that the rules forbid",
+            "the rules of 1.3 forbid these, and grading checks your code for them",
+            label="no tool that the rules forbid",
             function=lab01.not_allowed,
         )
     ],
@@ -585,20 +587,20 @@ score("lab01-to_bf16", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-update_lost-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.7 The lost update (core, 1 point, 8 minutes)
 #
-# To train weights in 16 bits, you add to them, and sums are rounded. From 1 to 2, bf16's numbers are
+# To train 16-bit weights, you add updates to them, and each sum is rounded. From 1 to 2, bf16's numbers are
 # $2^{-7}$ apart, 0.8% of 1. Add less than half of that to one of them, and the sum rounds back, in this
 # step and in all later ones.
 #
-# `rounded(x, exponent_bits, mantissa_bits)` is given: the nearest number of a format of 1.4, ties to even,
-# infinity past the largest.
+# `rounded(x, exponent_bits, mantissa_bits)` is given. It returns the nearest number in a format of 1.4,
+# ties to even; infinity past the largest.
 #
 # Write `update_lost(param, update, exponent_bits, mantissa_bits)`:
 # - Round `param` and `update` to the format, add them, round the sum. Return True if that is `param` (as
-#   rounded), and False if it moved.
+#   rounded), False if it moved.
 # - Inputs are finite; formats have at most 23 mantissa bits.
 #
 # *Example:* in fp16, $1 + 2^{-11}$ is a tie that goes back to 1: lost. But $1 - 2^{-11}$ is a number of
-# fp16, for below a power of two the gap is half as wide.
+# fp16, since the gap is half as wide below a power of two.
 #
 # **Predict first.** Weights with a standard deviation of 0.02 get updates of 0.00001. What share of them
 # doesn't change at all, in bf16?
@@ -632,7 +634,7 @@ self_check(
         Case((1.0, 2.0**-11 + 2.0**-23, 5, 10), True, "round update first: then it is a tie"),
         Case((2.0**-24, 2.0**-26, 5, 10), True, "subnormal numbers have a gap of 2**-24"),
         Case((65504.0, 16.0, 5, 10), False, "it moves to infinity"),
-        Case((1e6, 1e4, 5, 10), True, "infinity stays what it is"),
+        Case((1e6, 1e4, 5, 10), True, "infinity stays infinity"),
     ],
 )
 if predicted(predicted_share_lost, question="what share of the updates is lost in bf16?"):
@@ -657,8 +659,9 @@ score("lab01-update_lost", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.8 Find the leak (core, 2 points, 8 minutes)
 #
-# `wasteful_halves` keeps 16-bit copies of fp32 tensors: it views each number as two 16-bit integers and keeps the
-# second, the upper half. The values are right (bf16, cut off instead of rounded). The memory is not.
+# `wasteful_halves` keeps 16-bit copies of fp32 tensors: it views each number as two 16-bit integers and
+# keeps the second, the upper half. The values are right (bf16, truncated instead of rounded). The memory is
+# not.
 #
 # **Predict first.** 16 tensors take 1 MiB each in fp32. How many MiB should be live once only their
 # halves are left?
@@ -684,7 +687,7 @@ if predicted(predicted_halves_mib, question="how many MiB should the halves take
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-find_the_leak-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Write `upper_halves(load, count)`, which returns the same without the waste:
-# - `load(i)` makes tensor $i$ anew, float32, one dimension. Call it once per tensor, in order.
+# - `load(i)` makes a new tensor $i$, float32, one-dimensional. Call it once per tensor, in order.
 # - At its peak, your function may hold the halves (2 bytes per number) and three whole tensors: 11 MiB here.
 #
 # *Hint:* after `kept = wasteful_halves(lambda i: torch.rand(1000), 1)`, what does
@@ -735,16 +738,16 @@ score("lab01-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.9 In your own words (core, 2 points, 6 minutes)
 #
-# A friend trains in bf16 and adds each update right to the weights. The loss falls, then stays where it is,
-# though the gradients are not zero. In a sentence each: what happens to the
-# updates (1 point); why would fp16 have lost fewer of them (half a point); and what could your friend
-# keep in fp32, at how many more bytes per weight (half a point)?
+# A friend trains in bf16 and adds each update straight to the weights. The loss falls, then levels off,
+# though the gradients aren't zero. In one sentence each: what happens to the updates (1 point); why would
+# fp16 have lost fewer of them (half a point); and what could your friend keep in fp32, at how many extra
+# bytes per weight (half a point)?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab01-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
 # An update below half the gap around its weight rounds away; bf16's gaps are 0.4 to 0.8% of the
-# weight. fp16 has 3 mantissa bits more, so its gaps are 8 times smaller (it pays with range). An fp32
-# copy of the weights, to which the updates are added, costs 4 more bytes per weight.
+# weight. fp16 has 3 more mantissa bits, so its gaps are 8 times smaller (it pays with range). An
+# fp32 copy of the weights, to which the updates are added, costs 4 more bytes per weight.
 # ### END SOLUTION
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -752,8 +755,8 @@ score("lab01-find_the_leak", globals())
 #
 # - Bytes per number are a choice: 4, 2, or 1.
 # - Exponent bits buy range, mantissa bits buy precision. bf16 is fp32 rounded to its upper half.
-# - The gap doubles at every power of two, and so the relative gap stays about the same.
-# - `param += update` can change nothing at all. Lab 7 keeps an fp32 copy of the weights for it.
+# - The gap doubles at every power of two, so the relative gap stays about the same.
+# - `param += update` may change nothing at all. That's why lab 7 keeps an fp32 copy of the weights.
 # - A view, however small, keeps its whole storage alive.
 #
 # The core ends here. The stretch is about rounding.
@@ -761,7 +764,7 @@ score("lab01-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-encode_fp32-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.10 From a number to bits: fp32 (stretch, 4 points, 18 minutes)
 #
-# Every number goes to the nearest in fp32, ties to even (1.6). For 0.1:
+# Round each number to the nearest one in fp32, ties to even (1.6). For 0.1:
 #
 # | step | with | 0.1 |
 # |---|---|---|
@@ -770,20 +773,21 @@ score("lab01-find_the_leak", globals())
 # | round | Python's `round` takes ties to even | 13421773 |
 # | build the pattern | the first $2^{23}$ gaps are the leading 1; $E = -4 + 127$ | $E = 123$, $F = 5033165$: `0x3DCCCCCD` |
 #
-# Positive patterns stand in the order of their numbers, so a count that rounds up to $2^{24}$ carries into
+# Positive patterns are in the order of their numbers, so a count that rounds up to $2^{24}$ carries into
 # the exponent.
 #
 # Write `encode_fp32(x)`:
 # - `x` is any Python float. Return the pattern of the nearest fp32 number as an integer.
-# - From half a gap above the largest number, $2^{128} - 2^{103}$, comes infinity.
+# - Half a gap above the largest number, $2^{128} - 2^{103}$, and beyond, the answer is infinity.
 # - Below $2^{-126}$ the gap stays $2^{-149}$. $2^{-150}$ and less round to zero ($2^{-150}$ is a tie, and
 #   0 is even).
-# - 0.0, $-0.0$, the infinities, and NaN (any NaN pattern) have patterns of their own: treat them apart.
+# - 0.0, $-0.0$, the infinities, and NaN (any NaN pattern) have patterns of their own: handle them
+#   separately.
 # - The rules of 1.3 say what you may not use.
 #
 # *Points:* exact 1, inexact and ties 1, overflow and underflow 1, zeros, infinity, and NaN 1.
 #
-# **Predict first.** Is the relative error of fp32's 0.1 nearer to 1e-4, 1e-8, or 1e-12?
+# **Predict first.** Is the relative error of fp32's 0.1 closer to 1e-4, 1e-8, or 1e-12?
 
 # %%
 predicted_error_of_a_tenth = None  # your prediction, a number
@@ -813,7 +817,7 @@ def encode_fp32(x: float) -> int:
 # Self-check of 1.10, from a number to bits: fp32
 def pattern_of(x):
     """Return the pattern in hexadecimal; every NaN is "NaN"."""
-    bits = operator.index(encode_fp32(x))  # which refuses floats
+    bits = operator.index(encode_fp32(x))  # rejects floats
     return "NaN" if bits & 0x7FFFFFFF > 0x7F800000 else f"0x{bits:08X}"
 
 
@@ -830,13 +834,13 @@ self_check(
         Case((2.0**-149,), "0x00000001", "the smallest subnormal number"),
         Case((0.75 * 2.0**-149,), "0x00000001", "more than half of the smallest number"),
         Case((2.0**-150,), "0x00000000", "a tie between 0 and the smallest one"),
-        Case((-(2.0**-150),), "0x80000000", "what rounds to zero keeps its sign"),
+        Case((-(2.0**-150),), "0x80000000", "a number that rounds to zero keeps its sign"),
         Case((3 * 2.0**-150,), "0x00000002", "a subnormal tie: the even pattern is the upper one"),
         Case((3 * 2.0**-150 - 2.0**-180,), "0x00000001", "just below that tie: round once"),
         Case((2.0**-126 - 2.0**-151,), "0x00800000", "rounds up to the smallest normal number"),
         Case((2.0**128 - 2.0**104 + 2.0**102,), "0x7F7FFFFF", "a quarter gap above the largest"),
         Case((2.0**128 - 2.0**103,), "0x7F800000", "half a gap above the largest: infinity"),
-        Case((-1e39,), "0xFF800000", "past the largest number, downwards"),
+        Case((-1e39,), "0xFF800000", "beyond the largest number, downwards"),
         Case((math.inf,), "0x7F800000", "infinity has exponent field 255 and fraction 0"),
         Case((0.0,), "0x00000000", "zero has no leading 1 to look for"),
         Case((-0.0,), "0x80000000", "-0.0 has its own pattern, though -0.0 == 0.0"),
@@ -844,8 +848,8 @@ self_check(
         Case(
             (encode_fp32,),
             [],
-            "the rules of 1.3 forbid these, and grading reads your code for them",
-            label="nothing that the rules forbid",
+            "the rules of 1.3 forbid these, and grading checks your code for them",
+            label="no tool that the rules forbid",
             function=lab01.not_allowed,
         ),
     ],
@@ -880,14 +884,14 @@ if predicted(predicted_sum_in_fp16, question="what is a thousand times 0.01 in f
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-stalling_sum-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the picture.** Between two powers of two, each step is rounded to the same multiple of the gap:
-# from 4 to 8 to three gaps, 0.0117; from 8 to 16 to one, 0.0078; at 32 to nothing. These errors don't
+# three gaps (0.0117) from 4 to 8, one (0.0078) from 8 to 16, none at 32. These errors don't
 # average out.
 #
 # **Look at the table.** Compare each step with its last gap. What is the rule?
 #
 # Write `stall_value(step, exponent_bits, mantissa_bits)`:
-# - Start with $s = 0$. Add `step` exactly, round the sum to the format of 1.4, go on. Return the first $s$
-#   that rounds back to itself. `step` is positive and stays exact; only sums are rounded.
+# - Start with $s = 0$. Add `step` exactly, round the sum to the format of 1.4, and repeat. Return the first
+#   $s$ that rounds back to itself. `step` is positive and stays exact; only sums are rounded.
 # - If even the first addition is lost, the answer is 0.0; if the sum passes the largest number, `math.inf`.
 #   The stub has both. Find `stall` for a format without such limits.
 # - Don't simulate: in fp32, 0.01 takes millions of additions. Use your rule.
@@ -907,8 +911,8 @@ def stall_value(step: float, exponent_bits: int, mantissa_bits: int) -> float:
     if step <= limits["min_subnormal"] / 2:
         return 0.0  # a tie goes to 0, which is even
     ### BEGIN SOLUTION
-    # From 2**k on the gap is 2**(k - m). The sum gets exactly to each power of two where the gap
-    # below it is less than twice the step; it stalls at the first where the gap is twice the step.
+    # From 2**k on the gap is 2**(k - m). The sum reaches each power of two exactly while the gap below it
+    # is less than twice the step; it stalls at the first where the gap is twice the step.
     fraction, k = math.frexp(step)  # step <= 2**k
     if fraction == 0.5:
         k -= 1  # step is a power of two: the tie goes back to 2**k, which is even
@@ -947,13 +951,13 @@ score("lab01-stall_value", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-careful_sum-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.12 A careful sum (stretch, 2 points, 13 minutes)
 #
-# You have only float16 to add with, and want the sum of a thousand numbers. Suppose you compute
+# You want the sum of a thousand numbers, and can add in float16 only. Suppose you compute
 # $t = s + y$. What $s$ really gained is $t - s$; it should have gained $y$. So two more additions tell you
 # how much too much arrived: subtract that from the next element *before* you add it.
 #
 # Write `careful_sum(x, add)`:
 # - `x` is a one-dimensional float16 array with $\sum \lvert x_i \rvert < 65504$. Leave it unchanged.
-# - `add(a, b)` is the only adder: it adds in float16, counts, and returns a float. Each argument is an
+# - `add(a, b)` is the only way to add: it adds in float16, counts, and returns a float. Each argument is an
 #   element of `x`, a number that `add` returned, the negative of one of these, or 0. Looking, comparing,
 #   and sorting are free.
 # - Return a number that `add` returned; 0.0 for an empty `x`. Call `add` at most 4 times per element.
@@ -988,7 +992,7 @@ def careful_sum(x: np.ndarray, add: Callable[[float, float], float]) -> float:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab01-careful_sum-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 1.12, a careful sum
 def verdict_on(numbers):
-    """Say what comes of one array: "right", or what is wrong with it."""
+    """Return "right", or what is wrong with the sum of these numbers."""
     x = np.array(numbers, np.float16)
     add = Float16Adder(x)
     got = careful_sum(x, add)
@@ -997,7 +1001,7 @@ def verdict_on(numbers):
         return f"off by {error:.3g}"
     if add.calls > 4 * len(x):
         return f"{add.calls} calls of add for {len(x)} elements"
-    return "right" if not len(x) or got in add.log().sum(axis=1) else "not a sum of add's"
+    return "right" if not len(x) or got in add.log().sum(axis=1) else "not a result of add"
 
 
 random_numbers = np.random.default_rng(1).normal(0, 1, 1000).tolist()
@@ -1013,11 +1017,11 @@ self_check(
         for name, numbers, hint in [
             ("a thousand times 20.0", [20.0] * 1000, lost),
             ("a thousand times 0.3", [0.3] * 1000, lost),
-            ("random ones", random_numbers, lost),
-            ("2048, where plain addition stays, then ones", [2048.0] + [1.0] * 500, lost),
-            ("small ones that adding in pairs loses", tree_numbers, lost),
+            ("random numbers", random_numbers, lost),
+            ("2048, where plain addition stalls, then ones", [2048.0] + [1.0] * 500, lost),
+            ("small numbers that adding in pairs loses", tree_numbers, lost),
             ("one element", [1.5], "add(1.5, 0) is a number that add returned"),
-            ("none", [], "return 0.0"),
+            ("an empty array", [], "return 0.0"),
         ]
     ],
 )
@@ -1036,5 +1040,5 @@ score("lab01-careful_sum", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What the stretch adds
 #
-# - Positive patterns stand in the order of their values.
-# - In fp16, steps of 0.01 get no further than 32; a compensated sum (Kahan, 1965) gets on.
+# - Positive patterns are in the order of their values.
+# - In fp16, steps of 0.01 stall at 32; a compensated sum (Kahan, 1965) carries on.

@@ -45,7 +45,7 @@
 # for your prediction.
 #
 # All functions return whole **bytes**, never GB. 1 GB is $10^9$ bytes; 1 GiB is $2^{30}$, 7.4% more. If
-# there is a GPU, "this machine" is its memory.
+# there is a GPU, "this machine" means its memory.
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -90,7 +90,7 @@ def weight_bytes(n_params: int, dtype: str) -> int:
     """Return the bytes that this many numbers take; ValueError for an unknown dtype."""
     bits = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
     if dtype not in bits:
-        raise ValueError(f"no dtype {dtype!r}: expected one of {', '.join(bits)}")
+        raise ValueError(f"unknown dtype {dtype!r}: expected one of {', '.join(bits)}")
     ### BEGIN SOLUTION
     return -(-n_params * bits[dtype] // 8)  # rounded up
     ### END SOLUTION
@@ -106,11 +106,9 @@ self_check(
         Case((4, "int4"), 2, "two numbers share a byte"),
         Case((10, "fp8"), 10, "8 bits are 1 byte"),
         Case((10, "fp64"), 80, "64 bits are 8 bytes"),
-        Case(
-            (10**17 + 1, "fp16"), 2 * 10**17 + 2, "whole numbers all the way: no float holds this"
-        ),
-        Case((2**54 + 1, "int4"), 2**53 + 1, "whole numbers all the way: n / 2 is a float"),
-        Case((1, "float32"), raises=ValueError, hint="'float32' is none of the seven names"),
+        Case((10**17 + 1, "fp16"), 2 * 10**17 + 2, "use integers throughout: no float holds this"),
+        Case((2**54 + 1, "int4"), 2**53 + 1, "use integers throughout: n / 2 is a float"),
+        Case((1, "float32"), raises=ValueError, hint="'float32' isn't one of the seven names"),
     ],
     equal=whole(),
 )
@@ -288,7 +286,7 @@ sample_rows = [
 
 
 def names_found(table):
-    """Return the names in order, whatever they were collected in."""
+    """Return the names sorted, from any collection."""
     found = inconsistent_rows(table)
     return found if isinstance(found, str) else sorted(found)
 
@@ -323,9 +321,9 @@ score("lab02-inconsistent_rows", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the numbers.** The paper calls them 1.3B and 13.0B. For XL only d_model gives that, so its heads
-# are the slip. For 13B both widths give 12.9 to 13.0 billion. But 40 heads cannot share 5140 equally; 5120 is
-# likely.
+# **Look at the numbers.** The paper calls them 1.3B and 13.0B. For XL only d_model gives that, so the slip
+# is in its heads. For 13B both widths give 12.9 to 13.0 billion. But 40 heads cannot share 5140 equally;
+# 5120 is likely.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.4 What a layer keeps (core, 3 points, 12 minutes)
@@ -349,7 +347,7 @@ score("lab02-inconsistent_rows", globals())
 # | norms | input of each of the two | ? |
 #
 # **Flash attention** computes the probabilities in pieces and never stores them: the $s^2$ terms are gone,
-# all else stays.
+# the rest stays.
 #
 # Write `layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard")`: a dict with exactly
 # the keys `attention`, `mlp`, `layer_norms`, in bytes, for one layer. `attention` is `"standard"` or
@@ -373,7 +371,7 @@ def layer_activation_bytes(
     """Return the bytes that one layer keeps for the backward pass, by part."""
     ### BEGIN SOLUTION
     if attention not in ("standard", "flash"):
-        raise ValueError(f"no attention {attention!r}: expected standard or flash")
+        raise ValueError(f"unknown attention {attention!r}: expected standard or flash")
     sbh = seq * batch * d_model
     squares = n_heads * seq * seq * batch if attention == "standard" else 0
     return {
@@ -387,7 +385,7 @@ def layer_activation_bytes(
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-layer_activation_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 2.4, what a layer keeps
 def part_of(part, *sizes, **options):
-    """Return what one part keeps, or all of the layer."""
+    """Return what one part keeps, or the whole layer."""
     layer = layer_activation_bytes(*sizes, **options)
     return layer[part] if part else sum(layer.values())
 
@@ -421,7 +419,7 @@ score("lab02-layer_activation_bytes", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the numbers.** A single sequence keeps 275 GB, beside 350 GB of weights. In tensors of
+# **Look at the numbers.** A single sequence keeps 275 GB, on top of 350 GB of weights. In tensors of
 # $2sbh$ that is 57 per layer, and 17 with flash.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-largest_batch-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -441,7 +439,7 @@ score("lab02-layer_activation_bytes", globals())
 # *Example:* 1000 bytes are left after the parameters, and a sequence keeps 300: the answer is 3. With
 # exactly 900 left it is 3 as well.
 #
-# **Predict first.** GPT-2 (12 layers of width 768, 12 heads) on a V100 of 16 GB: how many sequences of 1024
+# **Predict first.** GPT-2 (12 layers of width 768, 12 heads) on a 16 GB V100: how many sequences of 1024
 # tokens? And of 2048: half as many, fewer, or more?
 
 # %%
@@ -451,7 +449,7 @@ predicted_batch_2048 = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-largest_batch-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def largest_batch(seq: int, shape: SimpleNamespace, budget_bytes: int) -> int:
-    """Return the largest batch whose training step fits the budget; 0 where none does."""
+    """Return the largest batch whose training step fits the budget; 0 if none does."""
     ### BEGIN SOLUTION
     counted = gpt_parameters(shape.n_layers, shape.d_model, shape.vocab, shape.context)
     left = budget_bytes - 16 * sum(counted.values())
@@ -474,8 +472,8 @@ self_check(
         )
         for seq, shape, budget, expected, hint in [
             (3, one_layer, 1728 + 3 * 249, 3, "a budget that is met exactly fits"),
-            (3, one_layer, 1728 + 3 * 249 - 1, 2, "one byte is missing for the third"),
-            (3, one_layer, 1728 + 248, 0, "one byte is missing for the first"),
+            (3, one_layer, 1728 + 3 * 249 - 1, 2, "one byte short of the third sequence"),
+            (3, one_layer, 1728 + 248, 0, "one byte short of the first sequence"),
             (3, one_layer, 1000, 0, "the parameters alone do not fit; a batch is never below 0"),
             (7, one_layer, 1728 + 720, 0, "seq may exceed context: 34 * 7 * 2 + 5 * 7 * 7 = 721"),
             (
@@ -509,7 +507,7 @@ score("lab02-largest_batch", globals())
 lab02.show_memory_over_length(gpt_parameters, layer_activation_bytes)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-eight-models-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Predict first.** Which is the largest of the eight GPT-3 models that an H100 of 80 GB can train, with
+# **Predict first.** Which is the largest of the eight GPT-3 models that an 80 GB H100 can train, with
 # one sequence of 2048 tokens?
 
 # %%
@@ -532,7 +530,7 @@ if predicted(predicted_largest_trainable, question="which is the largest that ca
 #
 # Write `lifetimes(graph, training)`:
 # - `graph` is a list of operations in order, each a dict with `name` (of the operation and its output),
-#   `inputs` (names), `output_bytes`, and `saves` (names that its backward needs, maybe its own).
+#   `inputs` (names), `output_bytes`, and `saves` (names that its backward needs, possibly its own).
 # - Return a tuple (name, first step, last step) per operation, in order. An output lives from step $i$ to
 #   the latest of: $i$; the steps of operations that list it in `inputs`; in training, also the backward
 #   steps of operations that list it in `saves`. Leave out names that no operation makes.
@@ -568,7 +566,7 @@ def lifetimes(graph: list[dict], training: bool) -> list[tuple[str, int, int]]:
         if training:
             reads += [(name, 2 * n - 1 - i) for name in op["saves"]]
         for name, step in reads:
-            if name in last:  # the network's input is made by no operation
+            if name in last:  # no operation makes the network's input
                 last[name] = max(last[name], step)
     ### END SOLUTION
     return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
@@ -597,11 +595,13 @@ self_check(
         Case(
             (residual, True),
             in_training,
-            "h waits for a's backward, at step 6 (its own, at 7, needs x); nobody saves a",
+            "h waits for a's backward, at step 6 (its own, at 7, needs x); nothing saves a",
             label="training",
         ),
         Case((relu, True), [("y", 0, 1)], "an operation may save its own output", label="relu"),
-        Case((relu, False), [("y", 0, 0)], "x is not listed: nobody makes it", label="one step"),
+        Case(
+            (relu, False), [("y", 0, 0)], "x is not listed: no operation makes it", label="one step"
+        ),
     ],
 )
 if predicted(predicted_live_inference, predicted_live_training, question="how many are live?"):
@@ -621,16 +621,16 @@ score("lab02-lifetimes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-live_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.7 The live bytes, step by step (core, 2 points, 7 minutes)
 #
-# At each step, add up the bytes of the tensors that live then. The largest sum is the **peak**, which has to
+# At each step, add up the bytes of the tensors alive then. The largest sum is the **peak**, which has to
 # fit.
 #
 # Write `live_bytes(tensors, n_steps)`: `tensors` is a list of (bytes, first step, last step); return a list
-# of `n_steps` whole numbers. The last step is inclusive; what lies before step 0 or after the end is cut off.
+# of `n_steps` whole numbers. The last step is inclusive; anything before step 0 or after the end is cut off.
 #
 # *Example:* `live_bytes([(10, 0, 1), (5, 1, 3)], 3)` is [10, 15, 5].
 #
 # **Predict first.** Below, a meter watches 24 linear layers with a GELU after each; every output takes 1
-# MiB. How high does inference get above where it starts, and how high does training?
+# MiB. How far does inference rise above its start, and how far does training?
 
 # %%
 predicted_inference_mib = None  # your prediction, a number
@@ -639,7 +639,7 @@ predicted_training_mib = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-live_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def live_bytes(tensors: list[tuple[int, int, int]], n_steps: int) -> list[int]:
-    """Return the bytes that live at each step."""
+    """Return the bytes alive at each step."""
     ### BEGIN SOLUTION
     live = [0] * n_steps
     for size, first, last in tensors:
@@ -657,7 +657,7 @@ self_check(
         Case(([(10, 0, 1), (5, 1, 3)], 3), [10, 15, 5], "both live at step 1"),
         Case(([(10, -2, 0), (5, 2, 9)], 3), [10, 0, 5], "cut off what lies outside"),
         Case(([(10, -5, -3), (5, 7, 9)], 3), [0, 0, 0], "both lie outside"),
-        Case(([(5, 0, 1), (5, 0, 1)], 2), [10, 10], "two tensors may be alike"),
+        Case(([(5, 0, 1), (5, 0, 1)], 2), [10, 10], "two tensors may be equal"),
         Case(([], 2), [0, 0], "nothing lives"),
     ],
     equal=whole(),
@@ -691,9 +691,9 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.8 In your own words (core, 2 points, 6 minutes)
 #
-# A colleague reads "175B parameters, fp16, 350 GB" and plans to train on eight GPUs of 80 GB, 640 GB in
-# all. In two or three sentences: what do the 350 GB hold, what else has to be in memory during training,
-# and which part of that could you not work out from the number of parameters alone?
+# A colleague reads "175B parameters, fp16, 350 GB" and plans to train on eight 80 GB GPUs, 640 GB in all.
+# In two or three sentences: what do the 350 GB hold, what else has to be in memory during training, and
+# which part of that could you not work out from the number of parameters alone?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab02-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -750,7 +750,7 @@ def activation_elements(op: str, **dims: int) -> int:
         "transformer": ("bs", "seq_len", "h"),
     }
     if op not in output:
-        raise ValueError(f"no op {op!r}: expected one of {', '.join(output)}")
+        raise ValueError(f"unknown op {op!r}: expected one of {', '.join(output)}")
     return math.prod(dims[name] for name in output[op])
     ### END SOLUTION
 
@@ -824,7 +824,7 @@ self_check(
         Case((3, 10, 4, 2), 240, "the product of all four"),
         Case((1, 10, 4, 4), 160, "the product of all four"),
         Case((96, 3_200_000, 12288, 1), 3_774_873_600_000, "bytes, not GB"),
-        Case((3, 10**12 + 1, 12289, 1), 36867 * (10**12 + 1), "whole numbers: no float holds this"),
+        Case((3, 10**12 + 1, 12289, 1), 36867 * (10**12 + 1), "use integers: no float holds this"),
     ],
     equal=whole(),
 )
@@ -931,11 +931,11 @@ score("lab02-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-predict_training-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.12 A real step, predicted (stretch, 4 points, 30 minutes)
 #
-# Predict all of a real step: `peakmem.nn.GPT` in float32 with flash attention, no dropout, and a tied
-# head, under `AdamW(foreach=False)`, which updates one parameter tensor after the other. It is the *third*
-# step: the moments are there, and `zero_grad(set_to_none=True)` has freed the last gradients.
+# Predict all of a real step: `peakmem.nn.GPT` in float32 with flash attention, no dropout, and a tied head,
+# under `AdamW(foreach=False)`, which updates one parameter tensor after the other. It is the *third* step:
+# the moments exist, and `zero_grad(set_to_none=True)` has freed the last gradients.
 #
-# **1. What is kept.** This is everything that autograd puts away in a step of a model with one layer, each
+# **1. What is kept.** This is everything that autograd saves in a step of a model with one layer, each
 # tensor once:
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-real-block", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -991,8 +991,8 @@ if predicted(predicted_where_tokens, predicted_where_parameters, question="in wh
 # | `logits` | what the loss keeps of them: one tensor |
 # | `peak` | the larger of the two points in time, for any shape |
 #
-# Let `at_logits` and `in_step` be 0 until the others pass. Each is a sum of components and a few
-# equal tensors. Don't run the model. Mind which parameter tensor is the largest if the vocabulary is small.
+# Leave `at_logits` and `in_step` at 0 until the others pass. Each is a sum of components and a few
+# equal tensors. Don't run the model. Check which parameter tensor is the largest if the vocabulary is small.
 #
 # *Points:* components 2 (`saved_activations` within 1%, the others exact), peak within 5% of the meter 1,
 # within 1% another 1.
@@ -1134,8 +1134,8 @@ if predicted(my_guess_gb, question="how many GB at the peak?"):
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What the stretch adds
 #
-# - The ratio should be 1.00. On a GPU neither figure counts what CUDA takes and the allocator's rounding.
+# - The ratio should be 1.00. On a GPU, neither figure counts CUDA's own memory or the allocator's rounding.
 # - A step peaks at the logits' gradient if there are many tokens, in the optimizer's step if there are many
 #   parameters.
 # - A formula holds for one implementation: 34 bytes per $sbh$ on paper, 32 to 112 in reality.
-# - A tensor with a graph keeps all that its graph has saved.
+# - A tensor with a graph keeps everything its graph has saved.

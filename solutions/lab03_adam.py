@@ -79,18 +79,17 @@ print("This lab measures on the CPU, even if you have a GPU: the bytes are the s
 # $$\hat m = \frac{m}{1 - \beta_1^t} \qquad\qquad \hat v = \frac{v}{1 - \beta_2^t}
 # \qquad\qquad \theta \leftarrow \theta - \mathrm{lr}\,\frac{\hat m}{\sqrt{\hat v} + \epsilon}$$
 #
-# $\epsilon$ keeps the division safe where $\hat v$ is 0; it stands *outside* the root. Each step makes the
-# hats afresh; only $m$ and $v$ are remembered.
+# $\epsilon$ keeps the division safe where $\hat v$ is 0; it stands *outside* the root. Each step computes
+# new hats; only $m$ and $v$ are remembered.
 #
 # Write `adam_step`, which makes one step and returns nothing.
 # - `params` are leaf tensors that require a gradient, the same ones in the same order at each call. Change
 #   them **in place**. Some aren't contiguous: there `view(-1)` fails and `reshape(-1)` copies.
 # - `grads` has one gradient per parameter; leave them unchanged. `None` means that the parameter took no
 #   part: leave it, its moments and its step count alone.
-# - `state` is an empty dict at first. Keep all that must last in there, under keys you choose; two models
+# - `state` is an empty dict at first. Keep everything that must last in it, under keys you choose; two models
 #   may take turns, each with its own `state`.
-# - Keep the step count a Python `int`: with a float32 count, $1 - \beta^t$ is too coarse beside float64
-#   parameters.
+# - Keep the step count a Python `int`: with a float32 count, $1 - \beta^t$ is too coarse for float64 parameters.
 # - `torch.optim` and other ready-made optimizers are not allowed.
 #
 # *Points:* first step 1, bias correction over 25 steps 2, `None` 1, place of `eps` 1. Grading allows an
@@ -188,7 +187,7 @@ self_check(
         Case(
             (1.0, [0.5, -2.0]),
             (0.900000002, 0.978236649),
-            "use the betas that you get",
+            "use the betas you are given",
             {"lr": 0.1, "betas": (0.5, 0.9)},
             label="other betas",
         ),
@@ -207,7 +206,7 @@ self_check(
             "each parameter of each model needs moments and a count of its own, all in `state`",
             label="two models in turns",
             wrong={
-                (1.1, 1.1, 0.900000001, 0.900000001): "after None go on with the next parameter"
+                (1.1, 1.1, 0.900000001, 0.900000001): "after None, continue with the next parameter"
             },
             function=lab03.in_turns(adam_step),
         ),
@@ -224,7 +223,7 @@ if predicted(predicted_value, question="the value after a gradient of 50?"):
     print(
         f"A gradient of 50 leads to {values(1.0, [50.0], lr=0.1)[0]:.6f}; you predicted {predicted_value}."
     )
-    print("The first step has length lr, however large the gradient: it divides itself out.")
+    print("The first step has length lr, however large the gradient: it cancels out.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-adam_step", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.1, 5 points: hidden cases are run here when your instructor grades the lab.
@@ -275,7 +274,7 @@ if predicted(predicted_steps, question="Adam's steps to a loss below 1?"):
     print(f"You predicted {predicted_steps} steps for Adam.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-loss-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Adam gets there sooner; on this easy task SGD comes near in the end. Equal steps help where gradients
+# Adam gets there sooner; on this easy task SGD comes close in the end. Equal steps help where gradients
 # differ widely between parameters, as between a transformer's embeddings, attention and norms. That is what the
 # 8 bytes per parameter buy.
 
@@ -290,7 +289,7 @@ if predicted(predicted_steps, question="Adam's steps to a loss below 1?"):
 #
 # `RECIPES` lists the format of the weights, of the gradients and of the step, and the optimizer. Write
 # `bytes_per_parameter(recipe)`: a dict with exactly the keys `"weights"`, `"gradients"`,
-# `"master_weights"`, `"first_moment"` and `"second_moment"`, in whole bytes, 0 for what there isn't.
+# `"master_weights"`, `"first_moment"` and `"second_moment"`, in whole bytes, 0 for anything absent.
 # Plain SGD has no moments. An unknown recipe raises `ValueError`; a dict's own `KeyError` will do.
 #
 # *Example:* `"bf16"` has 2 bytes of weights, gradients and each moment, and no master weights: 8 in all.
@@ -362,7 +361,7 @@ self_check(
         Case(
             ("fp8",),
             "refused",
-            "a misspelt recipe must not give a size",
+            "an unknown recipe must not give a size",
             label="an unknown recipe",
             function=lab03.or_refused(bytes_per_parameter),
         ),
@@ -371,7 +370,7 @@ self_check(
 if predicted(predicted_saving, question="bytes per parameter that mixed precision saves?"):
     saving = 16 - sum(bytes_per_parameter("mixed").values())
     print(f"'mixed' saves {saving} bytes per parameter; you predicted {predicted_saving}.")
-    print("The master weights take back what is halved: only activations get smaller.")
+    print("The master weights cancel the saving: only activations get smaller.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-bytes_per_parameter", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.2, 1 point: hidden cases are run here when your instructor grades the lab.
@@ -440,7 +439,7 @@ self_check(
             "900 bytes are left, 16 per parameter; // gives a whole number",
             wrong={62: "the activations need room, too", 57: "round down: 57 don't fit"},
         ),
-        Case(("sgd", 88, 8), 10, "80 bytes are exactly 10 parameters of 8: full fits"),
+        Case(("sgd", 88, 8), 10, "80 bytes hold exactly 10 parameters of 8: just full still fits"),
         Case(("fp32", 1000, 1001), 0, "a model has no negative number of parameters"),
         Case(("sgd", 100, 900), 0, "a model has no negative number of parameters"),
         Case(("sgd", 8 * 10**17 - 1, 0), 10**17 - 1, "divide with //: a float has 53 bits"),
@@ -593,8 +592,8 @@ score("lab03-measured_state_bytes", globals())
 # | event | what it does |
 # |---|---|
 # | `"forward"` | makes $A$; two forwards before a backward make $2A$ |
-# | `"backward"` | frees one $A$; makes gradients, $P$, or adds to those there are, in place |
-# | `"step"` | makes the two moments, $2P$, if they aren't there yet; does nothing without gradients |
+# | `"backward"` | frees one $A$; makes gradients, $P$, or adds to existing ones, in place |
+# | `"step"` | makes the two moments, $2P$, if they don't exist yet; does nothing without gradients |
 # | `"zero_grad(set_to_none=True)"` | frees the gradients |
 # | `"zero_grad(set_to_none=False)"` | writes zeros into them, and frees nothing |
 #
@@ -783,7 +782,7 @@ self_check(
             "the results of two_stages: the same halves and rates, a new optimizer in each stage",
             label="results and peak",
             wrong={
-                (*results, peak): "fast lives on through the second stage: what still names it?"
+                (*results, peak): "fast lives on through the second stage: what still refers to it?"
             },
         )
     ],
@@ -826,7 +825,7 @@ score("lab03-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.8 Bytes of state (stretch, 2 points, 9 minutes)
 #
-# Optimizers that remember less need the *shapes* of the parameters. Write `state_bytes(shapes, optimizer)`: the
+# Some optimizers remember less, depending on the parameters' *shapes*. Write `state_bytes(shapes, optimizer)`: the
 # bytes of state, summed over tensors of $n$ values each.
 #
 # - `"sgd"` keeps nothing, `"momentum"` one float32 value per parameter, `"adam"` two.
@@ -960,7 +959,7 @@ for name, real in (("AdamW8bit", 34_080_768), ("AdamWFp8", 34_078_720), ("AdamW4
     print(f"torchao's {name:10} {real:11,} bytes for 4096 x 4096, {real - ours:+,} to adam8bit")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# torch's 8 bytes more are two step counters. In torchao, PyTorch's library for low precision, AdamW8bit adds
+# torch's 8 extra bytes are two step counters. In torchao, PyTorch's library for low precision, AdamW8bit adds
 # two tables of 256 float32 codes; AdamWFp8 is your formula to the byte; AdamW4bit packs two
 # values into a byte.
 
@@ -1007,15 +1006,16 @@ if predicted(predicted_fused_peak, question="fused's peak in P?"):
 # param.addcdiv_(exp_avg, denom, value=-step_size)
 # ```
 #
-# A tensor's root and quotient are live together, and until then `denom` still names the quotient of the tensor *before*.
+# A tensor's root and quotient are live together, and until then `denom` still refers to the quotient of the
+# tensor *before*.
 #
 # | `optimizer` | temporaries at most |
 # |---|---|
-# | `"for-loop"` | twice a tensor's bytes + the bytes of the tensor before it, if any; where that is most |
+# | `"for-loop"` | twice a tensor's bytes + the bytes of the tensor before it, if any; at the worst tensor |
 # | `"foreach"` | the roots of all tensors at once, $P$ |
 # | `"fused"` | none |
 #
-# Write `peak_of_step(shapes, activation_bytes, optimizer)` for a step with the moments there: the tuple of
+# Write `peak_of_step(shapes, activation_bytes, optimizer)` for a step once the moments exist: the tuple of
 # the peak in bytes and its phase, `"backward"` or `"step"`. `shapes` are those of float32 parameters.
 #
 # **Convention:** in backward, parameters, moments, all gradients and all activations are live together. In
@@ -1058,7 +1058,7 @@ self_check(
             (920, "step"),
             "640 + 2 * 120 + 40 is more than 640 + 100",
             wrong={
-                (880, "step"): "the quotient of the tensor before is still there",
+                (880, "step"): "the quotient of the tensor before is still live",
                 (760, "step"): "root and quotient: two",
             },
         ),
@@ -1067,7 +1067,7 @@ self_check(
         ),
         Case((vectors, 100, "foreach"), (800, "step"), "the roots of all tensors: P"),
         Case((vectors, 100, "fused"), (740, "backward"), "no temporary: backward has the peak"),
-        Case((vectors, 300, "for-loop"), (940, "backward"), "here the activations are more"),
+        Case((vectors, 300, "for-loop"), (940, "backward"), "here the activations are larger"),
     ],
 )
 P = sum(4 * math.prod(shape) for shape in lab03.SHAPES)
@@ -1100,8 +1100,8 @@ score("lab03-peak_of_step", globals())
 #
 # Write `lean_adam_step`: `adam_step` under the same rules, on a budget.
 # - **During any call**, the first included, at most `params + grads + 2P + 1 MiB` are live.
-# - **Between calls**, at most `2P + 64 KiB` besides `params` and `grads`: the moments, and counters. All that
-#   you keep counts, in `state`, globals or elsewhere. Numpy's memory counts, too.
+# - **Between calls**, at most `2P + 64 KiB` besides `params` and `grads`: the moments, and counters.
+#   Everything you keep counts, in `state`, globals or elsewhere. Numpy's memory counts, too.
 #
 # `pieces(tensor)` below cuts a tensor into *views*: writing into a piece writes into the tensor. Tensors of one shape
 # give pieces that match. In-place operators end in an underscore:
@@ -1118,7 +1118,7 @@ score("lab03-peak_of_step", globals())
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-pieces", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def pieces(tensor, most=2**15):
-    """Yield views of at most `most` values, which together are the tensor; any layout will do."""
+    """Yield views of at most `most` values, which together make up the tensor; any layout will do."""
     if tensor.numel() <= most:
         yield tensor
         return
@@ -1140,7 +1140,7 @@ def lean_adam_step(
     betas: tuple[float, float] = (0.9, 0.999),
     eps: float = 1e-8,
 ) -> None:
-    """As adam_step, with less than 1 MiB beside parameters, gradients and moments."""
+    """Like adam_step, with less than 1 MiB besides parameters, gradients and moments."""
     ### BEGIN SOLUTION
     beta1, beta2 = betas
     with torch.no_grad():
@@ -1233,7 +1233,7 @@ if predicted(predicted_mib, question="MiB above 4 P?"):
 # ## 3.11 A step inside backward (stretch, 3 points, 9 minutes)
 #
 # Parameters and moments have to stay. Do gradients? Backward makes them one after another. Update each
-# parameter as soon as its gradient is there, free the gradient, and two are hardly ever live at once.
+# parameter as soon as its gradient is ready, free the gradient, and two are hardly ever live at once.
 #
 # `param.register_post_accumulate_grad_hook(hook)` calls `hook(param)` whenever a backward has finished
 # `param.grad`. It returns a handle, whose `remove()` takes the hook away.
@@ -1241,7 +1241,7 @@ if predicted(predicted_mib, question="MiB above 4 P?"):
 # Write `step_in_backward(params, lr)`. After it, `loss.backward()` alone makes an SGD step,
 # `param - lr * param.grad`, on each parameter and sets its gradient to `None`. It returns an object with
 # `remove()`, after which backward only computes gradients. `params` are leaf tensors that require a
-# gradient, used once or more; no optimizer of torch's.
+# gradient, used once or more; no torch optimizer.
 #
 # *Points:* same result 1; 2 if memory rises by at most twice the largest gradient and 64 KiB, room for one
 # gradient and one temporary.
@@ -1283,8 +1283,8 @@ self_check(
         Case(
             (),
             (0.7, 0.7, False, 0.7, 0.7, True, 0.994),
-            "a, b, gradients left? after backward; the same after remove() and another; then a "
-            "parameter after two backwards with the default lr",
+            "a, b and whether gradients are left, after backward; the same after remove() and another "
+            "backward; then a parameter after two backwards with the default lr",
             label="two parameters",
             wrong={
                 (
@@ -1329,9 +1329,9 @@ score("lab03-step_in_backward", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - Adam remembers two numbers per parameter: 8 bytes beside 4 of a float32 parameter and 4 of its
+# - Adam remembers two numbers per parameter: 8 bytes, besides 4 for a float32 parameter and 4 for its
 #   gradient. They appear in the first step and stay.
 # - The moments start at 0; the bias correction makes them true means.
-# - A second optimizer brings its own state; the first one's leaves only when nothing names it.
+# - A second optimizer brings its own state; the first one's goes only when nothing refers to it.
 # - A step's peak is more than its state: `foreach` makes temporaries of all parameters at once, and in-place
 #   work on pieces hardly any.

@@ -16,8 +16,8 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 4: recompute instead of keep
 #
-# Training needs memory that inference doesn't. Forward makes results in every layer, and backward needs many
-# of them again, so they stay until it comes back to their layer. With long sequences or large batches they
+# Training needs memory that inference doesn't. Forward makes results in every layer, and backward needs
+# many of them again, so they stay until it reaches their layer. With long sequences or large batches they
 # are most of the memory.
 #
 # But a result that can be computed again need not be kept. *Checkpointing* drops results in forward and
@@ -80,7 +80,7 @@ if DEVICE == "cuda":
 #
 # Write `checkpoint(fn, *args)`. It returns what `fn(*args)` returns, and leaves the same gradients.
 # - `fn` is called once in forward and once in backward. Under `torch.no_grad()` it's called once.
-# - After forward, at most 8 KiB more is live than before, the result not counted.
+# - After forward, at most 8 KiB more is live than before, not counting the result.
 # - A dropout must drop the same values in both calls. Random numbers that other code draws after your
 #   forward or backward must be the same as without a checkpoint.
 # - `args` are tensors, numbers, None or modules; a tensor may come from another checkpoint. The
@@ -103,7 +103,7 @@ if DEVICE == "cuda":
 #    lists. Leave out each result that doesn't require a gradient, and its gradient.
 #
 # **Predict first.** 16 layers each save one result of 1 MiB. You checkpoint them in four segments of four.
-# Gradients on their way take 3 MiB. How many MiB are live at the peak, the chain's own input left out?
+# Gradients in flight take 3 MiB. How many MiB are live at the peak, not counting the chain's own input?
 
 # %%
 predicted_peak_mib = None  # your prediction, a number
@@ -161,7 +161,7 @@ def gradients(run, fn, *args):
 
 
 def used_again(run):
-    """Two checkpoints, one behind the other; the inner result is used twice, and outside."""
+    """Two checkpoints in a row; the inner result is used twice, and outside."""
     z = x.clone().requires_grad_()
     h = run(torch.exp, z)
     (h * run(lambda a, b: a.tanh() * b, h, h)).sum().backward()
@@ -286,13 +286,13 @@ score("lab04-checkpoint", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-budget-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Out of memory
 #
-# The chain of the prediction, with 12 MiB beside parameters and input. `MemoryMeter` counts live bytes, and
+# Here is the predicted chain, with 12 MiB besides parameters and input. `MemoryMeter` counts live bytes, and
 # its `budget_bytes` stops a run that takes more, as a full GPU does.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab04-budget", "locked": true, "schema_version": 3, "solution": false, "task": false}
 class Layer(nn.Module):
-    """tanh(x * scale), some times: each time saves one result, which the next one takes in."""
+    """tanh(x * scale), `times` times: each saves one result, which is the next one's input."""
 
     def __init__(self, width, times=1):
         super().__init__()
@@ -398,7 +398,7 @@ def run_in_segments(layers, x: torch.Tensor, segment_length: int) -> torch.Tenso
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab04-run_in_segments-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 4.2, segments
 class Noting(Layer):
-    """A layer that notes its number in a list."""
+    """A layer that records its number in a list."""
 
     def __init__(self, number, calls, width=3):
         super().__init__(width)
@@ -441,13 +441,17 @@ self_check(
         Case(
             (8, 3),
             (list(range(8)), list(range(6))),
-            "The last segment runs plainly.",
+            "The last segment isn't checkpointed.",
             wrong=dict.fromkeys(
                 [(tuple(range(8)), (3, 3, 4, 4, 5, 5)), (tuple(range(8)), (6, 6, 7, 7))],
                 "fn runs again later; a closure then sees the loop's last value.",
             ),
         ),
-        Case((6, 2), (list(range(6)), list(range(4))), "The last whole segment runs plainly too."),
+        Case(
+            (6, 2),
+            (list(range(6)), list(range(4))),
+            "A whole last segment isn't checkpointed.",
+        ),
         Case((4, 4), (list(range(4)), []), "One segment: nothing runs again."),
         Case((3, 9), (list(range(3)), []), "A segment is never longer than the chain."),
         Case(
@@ -485,11 +489,10 @@ score("lab04-run_in_segments", globals())
 # backward, its output included: 1 in the chain above, about 17 in a GPT layer. Gradients don't count. Take $n$
 # layers in segments of $k$ ($k > n$ means $n$), $s = \lceil n/k \rceil$ segments, and $r = n - (s-1)\,k$ layers in
 # the last.
-# - **End of forward:** each segment's input is live (the chain's is the first), and all that the last segment
-#   saves.
+# - **End of forward:** each segment's input is live (the chain's is the first), and everything the last segment saves.
 # - **Backward**, last segment first: a finished segment frees all it holds, its input too. Then the one before
-#   is recomputed: $s - 1$ inputs are live, and all that its $k$ layers save. That includes its last output,
-#   which was the input of the segment behind.
+#   is recomputed: $s - 1$ inputs are live, and everything its $k$ layers save. That includes its last output,
+#   which was the input of the segment after it.
 # - With one segment nothing is recomputed.
 #
 # Write three functions of whole numbers:
@@ -500,7 +503,7 @@ score("lab04-run_in_segments", globals())
 # *Points:* one each.
 #
 # *Example:* $n = 8$, $k = 3$, so $s = 3$, $r = 2$. With `saved=1`, forward ends at $3 + 2 = 5$, and the second
-# segment is recomputed beside 2 inputs: $2 + 3 = 5$. The peak is 5, and 6 layers run again.
+# segment is recomputed next to 2 inputs: $2 + 3 = 5$. The peak is 5, and 6 layers run again.
 #
 # **Predict first.** GPT-3 has 96 layers of 17 units, 1633 with the input. $\sqrt{96} \approx 10$. Which
 # length is best, and what is its peak?
@@ -617,9 +620,9 @@ show_figure(
 # The measured peak is two or three units above the prediction because of gradients: those of an operation's output
 # and input are live together, and an `autograd.Function` also holds the one that came in until it returns.
 #
-# **Further down, at a price:** a segment that is recomputed may be cut again (*nested* checkpoints). With the
-# chain's input alone, and all layers run from the start for each step of backward, the peak doesn't grow with $n$,
-# and the work is $O(n^2)$.
+# **Further down, at a price:** a segment that is recomputed may be cut again (*nested* checkpoints). If you
+# keep the chain's input alone, and run all layers from the start for each step of backward, the peak
+# doesn't grow with $n$, and the work is $O(n^2)$.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-sliders-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play
@@ -633,9 +636,9 @@ segment_sliders(peak_activations)
 # ## 4.4 Find the leak (core, 2 points, 12 minutes)
 #
 # This training step is checkpointed in fours, and logs the mean square of each layer's output. Its results are
-# right. Its memory isn't: run the next cell. Copy its `leaky_step` as `step_with_log(layers, x)`, and mend it.
+# right. Its memory isn't: run the next cell. Copy its `leaky_step` as `step_with_log(layers, x)`, and fix it.
 # - It returns the same numbers, leaves the same gradients, and leaves no hook on the layers.
-# - With 16 layers its peak is at most 14 times the bytes of `x`, `x` included, also when it is called again.
+# - With 16 layers its peak is at most 14 times the bytes of `x`, `x` included, even when it is called again.
 # - The layers run through `torch.utils.checkpoint.checkpoint`, as they do now. It checks that the second run of a
 #   segment saves as many tensors as the first, hooks included.
 #
@@ -745,7 +748,7 @@ self_check(
             (mended,),
             logged(leaky_step),
             "A hook runs in both runs of its segment, and what it computes with a graph is saved: "
-            "compute on output.detach(), or leave hooks until backward is done. One number a layer.",
+            "compute on output.detach(), or leave hooks until backward is done. One number per layer.",
             label="the log",
         ),
         Case(
@@ -808,15 +811,16 @@ score("lab04-find_the_leak", globals())
 #
 # A friend trains a transformer with every layer a segment. Her GPU is 40% full, and a step takes 1.3 seconds.
 # "It was out of memory once, so I switched it on." In three or four sentences: what do you advise, in which
-# order, and how long may a step take in the end?
+# order, and how long should a step take in the end?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab04-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# More than half of the memory lies idle, and about a quarter of each step is recomputation: one forward of
-# four parts of work (forward, recomputed forward, and backward, which is two). So recompute less. First only attention, or use
-# flash attention; if that fits, nothing else is needed. Otherwise checkpoint every second layer, or only as many layers as
-# the budget asks for. Without any recomputing a step would take about 1 second; selective recomputation comes close to
-# that. (Or use the idle memory for a larger batch, if the GPU is not busy.)
+# More than half of the memory sits idle, and about a quarter of each step is recomputation: one forward of
+# four parts of work (forward, recomputed forward, and backward, which is two). So recompute less. First
+# only attention, or use flash attention; if that fits, nothing else is needed. Otherwise checkpoint every
+# second layer, or only as many layers as the budget asks for. Without any recomputing a step would take
+# about 1 second; selective recomputation comes close to that. (Or use the idle memory for a larger batch,
+# if the GPU is not busy.)
 # ### END SOLUTION
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -837,7 +841,7 @@ score("lab04-find_the_leak", globals())
 # - Count whole storages, `tensor.untyped_storage().nbytes()`, each once. Its `data_ptr()` tells storages apart;
 #   `tensor.data_ptr()` doesn't, because slices begin elsewhere.
 # - Leave out each `nn.Parameter`, and views of one: a view's `_base` is what it is a view of, and None for other
-#   tensors. All else counts: inputs, results, buffers.
+#   tensors. Everything else counts: inputs, results, buffers.
 #
 # *Points:* all or nothing. *Example:* with 1000 float32 values, `x * x` saves `x` twice, one storage: 4000 bytes.
 #
@@ -863,7 +867,7 @@ class Saved:
 
 def saved_bytes(fn, *inputs) -> int:
     """Return the bytes of storages that the graph of fn(*inputs) holds, parameters left out."""
-    references = []  # weak ones: they find a Saved object only while a graph holds it
+    references = []  # weak references: they find a Saved object only while a graph holds it
 
     def pack(tensor):
         # Called for each tensor that an operation saves; the graph keeps what it returns.
@@ -872,7 +876,7 @@ def saved_bytes(fn, *inputs) -> int:
         return saved
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved.tensor):
-        result = fn(*inputs)  # what it doesn't lead to is gone here
+        result = fn(*inputs)  # tensors it doesn't lead to are gone here
     held = [saved for saved in (reference() for reference in references) if saved is not None]
     ### BEGIN SOLUTION
     storages = [
@@ -881,7 +885,7 @@ def saved_bytes(fn, *inputs) -> int:
         if not saved.is_parameter and not isinstance(saved.base, nn.Parameter)
     ]
     sizes = {storage.data_ptr(): storage.nbytes() for storage in storages}
-    del result  # it had to live until now
+    del result  # it had to stay alive until now
     return sum(sizes.values())
     ### END SOLUTION
 
@@ -958,10 +962,10 @@ score("lab04-saved_bytes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-plan-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 4.7 Unequal layers, and a budget (stretch, 5 points, 20 minutes)
 #
-# In a network for images, the first layers have huge outputs and the last ones tiny ones. And a GPU has the
-# memory that it has. **The goal is the least time that fits.**
+# In an image network, the first layers have huge outputs and the last ones tiny ones. And a GPU has only so
+# much memory. **The goal is the least time that fits.**
 #
-# Each stage has a `forward_time`, `saved_bytes` (all that it keeps for backward, its output included) and
+# Each stage has a `forward_time`, `saved_bytes` (everything it keeps for backward, its output included) and
 # `output_bytes`. A *plan* is a list of strictly increasing indices, each **ending** a segment: `[2, 5]` of 8
 # stages makes segments 0 to 2, 3 to 5, 6 to 7. `[]` is one segment. The last one isn't recomputed.
 # - **Peak:** the largest, over all segments $a \ldots b$, of the `output_bytes` of plan indices below $a$ plus
@@ -976,12 +980,13 @@ score("lab04-saved_bytes", globals())
 # *Example:* stages (time, saved, output) (1, 4, 2), (1, 4, 1), (1, 4, 2), and a budget of 9. `[]` peaks at 12,
 # `[0]` at $\max(4, 2 + 8) = 10$, `[1]` at $\max(8, 1 + 4) = 8$. So `[1]`: $3 + 2 = 5$.
 #
-# Only the *last* index decides the time. So the stub goes through the indices: for each $j$, `least[j]` shall be the
-# least sum of kept outputs of a plan that ends with $j$ and fits so far, and that plan. It grows from `least[i]` for
-# all $i < j$, by the segment $i + 1 \ldots j$. You write the step, and then choose the plan.
+# Only the *last* index decides the time. So the stub goes through the indices: for each $j$, `least[j]` is
+# to be the least sum of kept outputs of a plan that ends with $j$ and fits so far, and that plan. It grows
+# from `least[i]` for all $i < j$, by the segment $i + 1 \ldots j$. You write the step, and then choose the
+# plan.
 #
 # **Predict first.** The chain below saves 1158 MiB. Segments of 4 need 592 MiB and take 202 units of time; without
-# checkpoints it takes 114. In which time does the best plan fit in 592 MiB?
+# checkpoints it takes 114. How long does the best plan within 592 MiB take?
 
 # %%
 predicted_time = None  # your prediction, between 114 and 202
@@ -1005,7 +1010,7 @@ def plan(stages, budget_bytes: int) -> list[int]:
                     least[j] = (total, [*kept, j])
             ### END SOLUTION
     ### BEGIN SOLUTION
-    for last, (held, kept) in sorted(least.items()):  # the earlier the last, the less is recomputed
+    for last, (held, kept) in sorted(least.items()):  # an earlier last index recomputes less
         if held + segment_bytes(last + 1, n - 1) <= budget_bytes:
             return kept
     raise ValueError(f"no plan fits {budget_bytes} bytes")
@@ -1044,7 +1049,7 @@ def time_of_plan(stages, budget):
     """Return the time that your plan takes, or "too large" if its peak is above the budget."""
     try:
         kept = list(plan(stages, budget))
-    except ValueError as error:  # one of its kinds counts too, such as peakmem.Infeasible
+    except ValueError as error:  # a subclass counts too, such as peakmem.Infeasible
         raise ValueError(str(error)) from None
     return plan_time(stages, kept) if plan_peak(stages, kept) <= budget else "too large"
 
@@ -1062,7 +1067,7 @@ self_check(
         Case((three, 9), 5, "[1] takes 5.", label="the example, 9 bytes"),
         Case((three, 8), 5, "A peak that equals the budget fits.", label="the example, 8 bytes"),
         Case((three, 3), hint="No plan fits.", raises=ValueError, label="the example, 3 bytes"),
-        Case((detour, 20), 29, "Fewest cuts need not be best.", label="a detour"),
+        Case((detour, 20), 29, "The fewest cuts aren't always best.", label="a detour"),
         *(
             Case((image_net, budget), best, "Not the least time.", label=f"{budget} MiB")
             for budget, best in lab04.KEPT_SET_OPTIMUM
@@ -1179,7 +1184,7 @@ def run_plan(layers, x, kept):
     return keep_all(layers[first:], x)
 
 
-forward_and_backward(keep_all, *new_stack())  # so that libraries' workspaces are there
+forward_and_backward(keep_all, *new_stack())  # so that libraries allocate their workspaces now
 stages = as_stages(*new_stack())
 layers, _ = new_stack()
 gradient_bytes = sum(p.nbytes for p in layers.parameters()) + 3 * ROWS * max(WIDTHS) * 4
@@ -1213,7 +1218,7 @@ for name, kept in arms.items():
 #
 # A block has `norm1`, `attention`, `norm2` and `mlp`. `block(x)` computes `a = x + attention(norm1(x))` and returns
 # `a + mlp(norm2(a))`. Write `recompute_attention_only(block, x)`: it returns the same, keeps none of attention's
-# probabilities, and runs the MLP once. Call the block's parts, change nothing on it. You may use your `checkpoint` or
+# probabilities, and runs the MLP once. Call the block's parts, and leave it unchanged. You may use your `checkpoint` or
 # `torch.utils.checkpoint.checkpoint`, under this long name.
 #
 # *Points:* gradients 1, kept bytes 1, what is recomputed 1.
@@ -1228,7 +1233,7 @@ predicted_ratio = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab04-recompute_attention-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def recompute_attention_only(block: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """Run a transformer block; attention's tensors are made again in backward."""
+    """Run a transformer block; backward recomputes attention's tensors."""
     ### BEGIN SOLUTION
     attended = x + checkpoint(block.attention, block.norm1(x))
     return attended + block.mlp(block.norm2(attended))
@@ -1316,9 +1321,9 @@ score("lab04-recompute_attention", globals())
 # - `torch.cuda.reset_peak_memory_stats()` and `torch.cuda.max_memory_allocated()`; parameters count.
 #
 # *Points:* for segments of 16, 8, 4 and 1, peaks within 15% and times within a factor of 1.35 of the grader's own, and
-# the fastest checkpointed length takes under 1.45 times a step without. *Example:* `measure(16)` keeps all.
+# the fastest checkpointed length takes under 1.45 times a step without checkpoints. *Example:* `measure(16)` keeps all.
 #
-# **Predict first.** By how many percent does a step take longer with segments of 4?
+# **Predict first.** How many percent longer does a step take with segments of 4?
 
 # %%
 predicted_overhead = None  # your prediction, in percent
@@ -1352,7 +1357,7 @@ def measure(segment_length: int) -> tuple[float, int]:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab04-gpu_tradeoff-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 4.9, time against memory on a GPU
 def relative(k):
-    """Return whether seconds and bytes are plausible, and the peak against that of keeping all."""
+    """Return whether seconds and bytes are plausible, and the peak over that of keeping everything."""
     seconds, peak_bytes = measure(k)
     whole = found.setdefault(16, measure(16))
     found[k] = seconds, peak_bytes
@@ -1384,6 +1389,6 @@ score("lab04-gpu_tradeoff", globals())
 # ## What you should now be able to say
 #
 # - What is saved depends on each operation's derivative, and on how operations are fused.
-# - Unequal layers want a plan: cut behind small outputs, recompute where the bytes are, and only as much as
+# - Unequal layers need a plan: cut after small outputs, recompute where the bytes are, and only as much as
 #   the budget asks for.
 # - Attention's probabilities are the cheapest bytes to get back: $s^2$ of memory for a few percent of work.

@@ -26,8 +26,8 @@
 # **You will be able to**
 # - accumulate a batch's gradient exactly, with a short last micro-batch and with tokens that don't count;
 # - find what keeps a micro-batch in memory after its turn;
-# - write the training loop around it, with left-overs, clipping and a schedule in their right places;
-# - beyond the core: find the largest micro-batch that fits, by a line or a search, and say which layers
+# - write the training loop around it, with leftovers, clipping and a schedule in the right places;
+# - beyond the core: find the largest micro-batch that fits, with a line or a search, and say which layers
 #   accumulation changes.
 #
 # | exercise | part | minutes | points |
@@ -64,8 +64,8 @@ peakmem.lab("lab05_accumulation")
 if lab05.device() == "cuda":
     print("Bytes are those that torch's allocator hands out; seconds are the GPU's.")
 else:
-    print("Here main memory stands for the GPU's, a budget of 24 MiB for its size.")
-_ = measured_peak(2)  # libraries take their workspaces now, not during a measurement
+    print("Here main memory stands in for the GPU's, and a budget of 24 MiB for its size.")
+_ = measured_peak(2)  # libraries allocate their workspaces now, not during a measurement
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-too-large-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### A batch that does not fit
@@ -99,7 +99,7 @@ except peakmem.OutOfMemory as error:
 # and returns that loss.
 # - `loss_fn(outputs, targets)` is the *mean* loss of the samples it gets.
 # - The model gets at most `micro_batch` samples at a time. The last micro-batch may be shorter.
-# - `.grad` may hold something already: it stays, and yours is added.
+# - `.grad` may hold something already: keep it, and add yours.
 # - Return a plain number: a loss that stays a tensor keeps its graph, unless backward has run on it.
 #
 # **Convention:** no optimizer step, no clearing; model, mode and data stay as they are. The peak above the start
@@ -109,7 +109,7 @@ except peakmem.OutOfMemory as error:
 #
 # *Example:* 5 samples, `micro_batch=2`: micro-batches of 2, 2 and 1 samples weigh 0.4, 0.4 and 0.2.
 #
-# **Predict first.** Somebody forgets the weights, and calls `loss_fn(...).backward()` on 4 equal micro-batches.
+# **Predict first.** You forget the weights, and call `loss_fn(...).backward()` on 4 equal micro-batches.
 # How many times too large is the gradient?
 
 # %%
@@ -178,9 +178,9 @@ self_check(
         Case(
             (5, 3, 22.0),
             (44.0, 11.0),
-            "22 were there, and stay: add to .grad",
+            "22 was there, and stays: add to .grad",
             label="a gradient of 22 is there",
-            wrong={(22.0, 11.0): "what was there is lost: add to .grad, don't clear it"},
+            wrong={(22.0, 11.0): "the old gradient is lost: add to .grad, don't clear it"},
         ),
         Case(
             (5, 2),
@@ -200,7 +200,7 @@ self_check(
     ],
 )
 if predicted(predicted_factor, question="how many times too large without weights?"):
-    squares = [x * x for x in (1.0, 2.0, 3.0, 4.0)]  # what each sample's mean is made of
+    squares = [x * x for x in (1.0, 2.0, 3.0, 4.0)]  # the parts of each sample's mean
     factor = sum(squares) / (sum(squares) / len(squares))
     print(
         f"Each mean counts in full: {factor:g} times too large; you predicted {predicted_factor}."
@@ -221,7 +221,7 @@ score("lab05-accumulate_gradients", globals())
 # moments as they are and cuts the activations.
 #
 # **Predict first.** Weights take 1.67 MiB, so weights, gradients and moments take 6.7; all 32 samples at once took
-# about 47. How many times smaller is the *whole* peak by 1 than by 8?
+# about 47. How many times smaller is the *whole* peak with micro-batches of 1 than of 8?
 
 # %%
 predicted_fall = None  # your prediction, a number
@@ -229,18 +229,18 @@ predicted_fall = None  # your prediction, a number
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab05-fits", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def by_micro_batches(m):
-    """Return a backward of the whole batch, m samples at a time, by your function."""
+    """Return a backward of the whole batch, m samples at a time, using your function."""
     return lambda model, tokens, labels: accumulate_gradients(model, mean_loss, tokens, labels, m)
 
 
-if predicted(predicted_fall, question="the peak by 8 over the peak by 1?"):
+if predicted(predicted_fall, question="the peak with 8 over the peak with 1?"):
     for m in (BATCH, 8, 4, 1):
         try:
             print(
-                f"{BATCH} samples by {m:2}: {measured_peak(BATCH, by_micro_batches(m), BUDGET) / MIB:5.1f} MiB"
+                f"{BATCH} samples, {m:2} at a time: {measured_peak(BATCH, by_micro_batches(m), BUDGET) / MIB:5.1f} MiB"
             )
         except peakmem.OutOfMemory:
-            print(f"{BATCH} samples by {m:2}: out of memory")
+            print(f"{BATCH} samples, {m:2} at a time: out of memory")
     fall = measured_peak(BATCH, by_micro_batches(8)) / measured_peak(BATCH, by_micro_batches(1))
     print(f"From 8 to 1 the peak falls {fall:.1f} times; you predicted {predicted_fall}.")
 
@@ -251,7 +251,7 @@ if predicted(predicted_fall, question="the peak by 8 over the peak by 1?"):
         gradients.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
     error = (gradients[0] - gradients[1]).norm() / gradients[0].norm()
     print(
-        f"The gradients by {BATCH} and by 8 differ by {error:.1e} of their length: float32's rounding."
+        f"The gradients, {BATCH} and 8 samples at a time, differ by {error:.1e} of their length: float32's rounding."
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-saves-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -280,21 +280,21 @@ if predicted(predicted_slowdown, question="one by one over all at once?"):
         "makes it fall, by less each time; other programs may bend the curve.",
     )
     print(
-        f"8 tokens per sample:  {ms[0] / ms[-1]:.1f} times slower by 1 than by 16; you predicted {predicted_slowdown}."
+        f"8 tokens per sample:  {ms[0] / ms[-1]:.1f} times slower one by one than all at once; you predicted {predicted_slowdown}."
     )
     ms = lab05.milliseconds_a_sample(accumulate_gradients, [1, 16], 64)
-    print(f"64 tokens per sample: {ms[0] / ms[-1]:.1f} times slower by 1 than by 16.")
+    print(f"64 tokens per sample: {ms[0] / ms[-1]:.1f} times slower one by one than all at once.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-time-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# So take the largest micro-batch that fits. The work in one piece is what counts: longer samples, or a
-# smaller device, and the curve flattens sooner. A GPU wants far more work per piece than a CPU.
+# So take the largest micro-batch that fits. What counts is the work per piece: with longer samples, or on a
+# smaller device, the curve flattens sooner. A GPU needs far more work per piece than a CPU.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 5.2 Find the leak (core, 2 points, 7 minutes)
 #
 # After an update you look at validation data, in micro-batches too. `leaky_validation` returns the right mean loss.
 #
-# **Predict first.** By how much does its peak rise if you double the number of micro-batches of one size:
+# **Predict first.** By how much does its peak rise if you double the number of micro-batches of the same size:
 # not at all, or about twice?
 
 
@@ -414,9 +414,9 @@ score("lab05-find_the_leak", globals())
 # ## 5.3 The mean over tokens (core, 3 points, 15 minutes)
 #
 # A language model's loss is a mean over *tokens*, and not all of them count: padding, or the question in
-# front of an answer, has the label `ignore_index`. Two micro-batches of as many samples may count 10
-# tokens and 1000, so their means must not weigh the same. Widely used libraries got this wrong until 2024;
-# their loss curves looked fine, only a little off.
+# front of an answer, has the label `ignore_index`. Two micro-batches of equal size may count 10 tokens and
+# 1000, so their means must not weigh the same. Widely used libraries got this wrong until 2024; their loss
+# curves looked fine, only a little off.
 #
 # The mean you want is *one* division over the whole batch:
 #
@@ -427,12 +427,12 @@ score("lab05-find_the_leak", globals())
 # - `model(tokens)` gives logits, the numbers before the softmax, of shape (samples, length, vocabulary).
 #   `labels[i, t]` is the right answer for `logits[i, t]`: labels are shifted already.
 # - All labels are there before the first micro-batch runs, and counting is cheap.
-# - If no token of the batch counts, return 0.0 and change no gradient. A micro-batch without a token
-#   that counts is fine, too.
+# - If no token of the batch counts, return 0.0 and change no gradient. A micro-batch without a counted
+#   token is fine, too.
 # - As in 5.1: at most `micro_batch` samples at a time, backward before the next one, and leave the mode as it is.
 #
 # `F.cross_entropy(logits, labels, ignore_index=..., reduction="sum")` takes logits of shape (tokens,
-# vocabulary) and labels of shape (tokens,); `flatten(0, 1)` and `flatten()` bring them there.
+# vocabulary) and labels of shape (tokens,); `flatten(0, 1)` and `flatten()` give these shapes.
 #
 # *Points:* all or nothing. *Example:* two micro-batches; three tokens count in the first, with losses 1, 2 and 3,
 # one in the second, with loss 6. $L = 12 / 4 = 3$.
@@ -494,7 +494,7 @@ self_check(
         Case(
             (unequal, 1),
             right,
-            "add to what is there, and clear nothing",
+            "add to the old gradient, and clear nothing",
             {"times": 2},
             label="twice: gradients add up",
         ),
@@ -554,17 +554,17 @@ score("lab05-accumulate_token_mean", globals())
 #   the mean loss of one micro-batch. All micro-batches have the same size, so their means weigh the same.
 # - Each `accumulation_steps` micro-batches make one update with their *mean* gradient, backward before the
 #   next forward.
-# - Left-overs at the end make one more update, with the mean over just those. Many loops in circulation
-#   divide each loss by `accumulation_steps`: for a short last group that is too much.
-# - Unless `max_norm` is None, clip once per update, the length over all parameters:
+# - Leftovers at the end make one more update, with a mean of their own. Many published loops divide each
+#   loss by `accumulation_steps`: too much for a short last group.
+# - Unless `max_norm` is None, clip once per update, over all parameters:
 #   `torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)`.
 # - Unless `scheduler` is None, call `scheduler.step()` once after each update.
 # - Gradients are clean before you start, and must be clean (None or zero) at the end.
 #
-# You may hold a group as a list. `islice(iterator, n)` takes the next `n`; a `DataLoader` is no iterator and
-# would begin anew each time, so call `iter(loader)` once.
+# You may keep a group in a list. `islice(iterator, n)` takes the next `n`; a `DataLoader` isn't an iterator
+# and would start over each time, so call `iter(loader)` once.
 #
-# *Points:* updates and their gradients 2, left-overs 1, clipping and schedule 1.
+# *Points:* updates and their gradients 2, leftovers 1, clipping and schedule 1.
 #
 # *Example:* 7 micro-batches, `accumulation_steps=3`: 3 updates, of 3, 3 and 1 micro-batches.
 #
@@ -623,7 +623,7 @@ self_check(
                     (1.0, 2.0, 6.0, 1.0, 1.0, 1.0),
                     " ".join(["update"] * 6),
                 ): "step once per update",
-                (3, (3.0, 1.0, None), f"{two} update"): "no update where nothing is left over",
+                (3, (3.0, 1.0, None), f"{two} update"): "no update if nothing is left over",
             },
         ),
         Case(
@@ -637,8 +637,8 @@ self_check(
                     (1.0, 1.3333),
                     two,
                 ): "the last group has one micro-batch: divide by 1, not by 3",
-                (1, (1.0,), "update dirty"): "left-overs make one more update",
-                (1, (1.0,), "update"): "left-overs make one more update",
+                (1, (1.0,), "update dirty"): "leftovers make one more update",
+                (1, (1.0,), "update"): "leftovers make one more update",
             },
         ),
         Case(([], 3), (0, (), ""), "it makes no update", label="an empty loader"),
@@ -663,7 +663,7 @@ self_check(
                 (2, (4.0, 4.0), two): "clip before optimizer.step()",
                 (2, (1.0, 1.0), two): "clip the length over all parameters, in one call",
                 (2, (0.4, 0.8), two): "divide first, and clip then",
-                (2, (0.8, 4.0), two): "clip the left-overs, too",
+                (2, (0.8, 4.0), two): "clip the leftovers, too",
             },
         ),
         Case(
@@ -697,9 +697,9 @@ score("lab05-train_epoch", globals())
 # 2. the short last micro-batch counts as much as the others;
 # 3. a mean of means over tokens;
 # 4. each micro-batch clipped;
-# 5. batch norm, a layer that subtracts the mean of the batch it sees: no weighting mends that (5.8).
+# 5. batch norm, a layer that subtracts the mean of the batch it sees: no weighting fixes that (5.8).
 #
-# A mistake's size is the length of its *difference* to the right gradient, over that gradient's length. So a
+# A mistake's size is the length of its *difference* from the right gradient, relative to that gradient's length. So a
 # gradient 5 times too large is off by 4 times the right one.
 #
 # **Predict first.** How large is the smallest of the five, in percent of the gradient?
@@ -730,9 +730,9 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
 # divides the gradient by its own size. It shows elsewhere: clipping bites too often, and under
 # SGD training may blow up. Test gradients.
 #
-# In libraries, $\text{batch} = \text{micro-batch} \times \text{accumulation steps} \times \text{devices}$: `train_batch_size`,
-# `train_micro_batch_size_per_gpu` and `gradient_accumulation_steps` in DeepSpeed. Steps of schedules and
-# logs are updates.
+# In libraries, $\text{batch} = \text{micro-batch} \times \text{accumulation steps} \times \text{devices}$:
+# `train_batch_size`, `train_micro_batch_size_per_gpu` and `gradient_accumulation_steps` in DeepSpeed. Their
+# schedules and logs count updates.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 5.5 In your own words (core, 2 points, 5 minutes)
@@ -743,20 +743,21 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab05-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# Accumulation makes the activations smaller: they grow with the samples in flight. The weights,
-# their gradients and the optimizer's state do not depend on the batch and stay as they were. With
-# one sample at a time the device is used badly, so each sample takes longer.
+# Accumulation makes the activations smaller: they grow with the samples in flight. The weights, their
+# gradients and the optimizer's state do not depend on the batch and stay as they were. With one sample at a
+# time the device is underused, so each sample takes longer.
 # ### END SOLUTION
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-memory_line-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Stretch
 #
-# How large may the micro-batch be? First from a line, then by a search; and where accumulation changes the model.
+# How large may the micro-batch be? Find out from a line, then with a search. And see where accumulation
+# changes the model.
 #
 # ## 5.6 The memory line (stretch, 2 points, 10 minutes)
 #
-# All samples keep the same bytes for backward; weights, gradients and the optimizer's state are there whatever
-# the batch. So the peak is a line:
+# Every sample keeps the same bytes for backward; weights, gradients and the optimizer's state don't depend
+# on the batch. So the peak is a line:
 #
 # $$\text{peak} \approx \text{fixed} + \text{samples} \times \text{bytes per sample}$$
 #
@@ -847,7 +848,7 @@ if predicted(predicted_fixed_mib, question="MiB that are fixed?"):
     )
     print(f"weights, gradients, two moments {4 * lab05.weight_bytes() / MIB:5.2f} MiB")
     print(
-        f"fixed, by your line             {fixed_bytes / MIB:5.2f} MiB; you predicted {predicted_fixed_mib}"
+        f"fixed, from your line             {fixed_bytes / MIB:5.2f} MiB; you predicted {predicted_fixed_mib}"
     )
     print(f"largest that should fit         {int((BUDGET - fixed_bytes) // sample_bytes)} samples")
     for size in (1, 2, 16, BATCH):
@@ -857,9 +858,9 @@ if predicted(predicted_fixed_mib, question="MiB that are fixed?"):
         )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-line-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# The line starts at four times the weights; no micro-batch gets below. One or two samples take a little more than it
-# says: there the peak comes later, when backward makes a new gradient of a weight matrix beside the old
-# `.grad`. And it holds for this sequence length alone.
+# The line starts at four times the weights; no micro-batch gets below that. One or two samples take a
+# little more than it says: there the peak comes later, when backward makes a new gradient of a weight
+# matrix beside the old `.grad`. And it holds for this sequence length alone.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-calculator-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play
@@ -890,8 +891,7 @@ else:
 # - Return the largest `m` that fits, or `0` if not even one does.
 # - Runs are slow: call `run` at most `ceil(log2(upper)) + 2` times. Halving needs about `log2(upper)` runs; two
 #   more are for the ends of the range.
-# - Any other error is a bug of the model. Let it pass through, whatever its text says: a bug may speak of
-#   memory, too.
+# - Any other error is a bug in the model. Let it through, whatever its message says: a bug may mention memory, too.
 #
 # `MemoryMeter` turns a full GPU's `torch.cuda.OutOfMemoryError` into `peakmem.OutOfMemory`, so one name is enough.
 #
@@ -905,7 +905,7 @@ predicted_runs = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab05-largest_micro_batch-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def largest_micro_batch(run: Callable[[int], object], upper: int) -> int:
-    """Return the largest m in 1..upper for which run(m) fits, 0 where none does."""
+    """Return the largest m in 1..upper for which run(m) fits, 0 if none does."""
     ### BEGIN SOLUTION
     fits, too_large = 0, upper + 1
     while too_large - fits > 1:
@@ -993,7 +993,7 @@ score("lab05-largest_micro_batch", globals())
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab05-search", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def run(m):
-    """Run a micro-batch of m samples under the budget, and say what came of it."""
+    """Run a micro-batch of m samples under the budget, and print whether it fits."""
     try:
         peak = measured_peak(m, budget_bytes=BUDGET)
     except peakmem.OutOfMemory:
@@ -1008,13 +1008,13 @@ if predicted(predicted_runs, question="runs for 1024 sizes, at most?"):
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-batch_norm_gap-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 5.8 The layer that sees the batch (stretch, 2 points, 10 minutes)
 #
-# 5.1 assumed that a sample's loss doesn't depend on the other samples. *Batch norm* breaks that: in training it
-# subtracts the mean over the batch's samples and divides by their standard deviation. A
-# micro-batch has others, and no weighting mends that. Layer norm looks at one sample at a time, one reason why
-# language models use it.
+# 5.1 assumed that a sample's loss doesn't depend on the other samples. *Batch norm* breaks that: in
+# training it subtracts the mean over the batch's samples and divides by their standard deviation. A
+# micro-batch's differ, and no weighting fixes that. Layer norm looks at one sample at a time, one reason
+# why language models use it.
 #
-# Write `batch_norm_gap(model, x, micro_batch)`: run the model in *training* mode on the full batch `x`, and on
-# micro-batches whose outputs you put together again. Return the largest absolute difference, a plain float.
+# Write `batch_norm_gap(model, x, micro_batch)`: run the model in *training* mode on the full batch `x`, and
+# on micro-batches whose outputs you join again. Return the largest absolute difference, a plain float.
 #
 # **Convention:** `model.train()` puts all layers in training mode. The model is left as it was: each layer's
 # mode, its gradients, and batch norm's *running statistics*, which each forward in training mode moves.
@@ -1111,7 +1111,7 @@ if predicted(predicted_gap, question="the gap of 0, 1, 0, 1?"):
     mixed = values[torch.randperm(100, generator=torch.Generator().manual_seed(0))]
     for m in (2, 5, 25):
         gaps = [batch_norm_gap(torch.nn.BatchNorm1d(1), data, m) for data in (values, mixed)]
-        print(f"100 values by {m:2}: gap {gaps[0]:.2f} sorted, {gaps[1]:.2f} shuffled")
+        print(f"100 values, {m:2} at a time: gap {gaps[0]:.2f} sorted, {gaps[1]:.2f} shuffled")
     print(
         "On sorted data a larger micro-batch alone doesn't help. On mixed data it makes the gap small."
     )
@@ -1127,10 +1127,10 @@ score("lab05-batch_norm_gap", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - Micro-batches weigh by their samples, or by their counted tokens: divide before backward, and by what the
-#   whole batch has.
+# - Weigh micro-batches by their samples, or by their counted tokens: divide before backward, and by the
+#   whole batch's total.
 # - Clipping, schedule, step and clearing belong to the update.
 # - A loss that stays a tensor keeps its micro-batch in memory until backward has run on it.
-# - The peak is a line over the micro-batch, and accumulation saves nothing of what it starts at.
+# - The peak grows linearly with the micro-batch, and accumulation saves nothing of its fixed part.
 # - Only *out of memory* means "smaller, please". Every other error is a bug.
-# - Batch norm makes a micro-batch another function; layer norm doesn't.
+# - Batch norm computes another function on a micro-batch; layer norm doesn't.

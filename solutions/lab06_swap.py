@@ -16,9 +16,9 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 6: use the lower tier
 #
-# A GPU with 80 GB sits in a computer with 1000 GB, where what it doesn't need right now can wait. Nothing is
+# An 80 GB GPU sits in a computer with 1000 GB, where data it doesn't need right now can wait. Nothing is
 # computed twice, and nothing loses precision. But the link carries 50 to 100 times fewer bytes per second
-# than the GPU's memory. So the question is not *can it be moved*, but *can it be moved while nobody waits*.
+# than the GPU's memory. So the question is not *can it be moved*, but *can it be moved without making anyone wait*.
 #
 # **You will be able to**
 # - move optimizer state, weights and saved tensors to the host;
@@ -75,7 +75,7 @@ MIB = 2**20
 if DEVICE == "cuda":
     print("The device is the GPU's memory, the host is main memory, and the link is PCIe.")
 else:
-    print("Here memory that the meter counts stands for the device, a file for the host.")
+    print("Here memory that the meter counts stands in for the device, and a file for the host.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-host-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## Device and host
@@ -87,9 +87,9 @@ else:
 # | `handle = host.put(tensor)` | copies the values out, returns a claim ticket |
 # | `tensor = host.get(handle)` | copies them in, to a **new** tensor |
 # | `host.write(handle, tensor)` | overwrites them on the host |
-# | `host.free(handle)` | gives them up |
+# | `host.free(handle)` | frees them |
 #
-# `put` doesn't take the tensor away: it goes when nothing in Python holds it any more. The counters `bytes_out`,
+# `put` doesn't free the tensor: it goes when nothing in Python holds it any more. The counters `bytes_out`,
 # `bytes_in` and `live_bytes` tell what moved and what is on the host.
 #
 # **Predict first.** You put a tensor of 4 MiB, let it go, and get it back. How many MiB are on the device
@@ -136,7 +136,7 @@ if predicted(predicted_device_mib, question="MiB after put, after del, after get
 # *Points:* Adam's results 2, bytes on the device 1, bytes on the host 1.
 #
 # *Example:* parameters of 1,000 and 500 float32 values: 12,000 bytes on the host, and at most 16,000 on the
-# device beside parameters and gradients.
+# device besides parameters and gradients.
 #
 # **Predict first.** A billion float32 parameters, a link of 32 GB/s: how many seconds do one step's copies take,
 # if the two directions don't overlap?
@@ -147,12 +147,12 @@ predicted_step_seconds = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab06-offloaded_adam-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class OffloadedAdam:
-    """Adam whose moments wait on the host."""
+    """Adam with its moments on the host."""
 
     def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         self.params, self.host = list(params), host
         self.options = {"lr": lr, "betas": betas, "eps": eps}
-        self.state = {}  # number of a parameter -> [its steps, handle of m, handle of v]
+        self.state = {}  # a parameter's number -> [its steps, handle of m, handle of v]
 
     def step(self) -> None:
         """Make one step of Adam on every parameter that has a gradient."""
@@ -174,7 +174,7 @@ class OffloadedAdam:
         ### END SOLUTION
 
     def zero_grad(self) -> None:
-        """Let go of the gradients."""
+        """Free the gradients."""
         for param in self.params:
             param.grad = None
 
@@ -191,7 +191,7 @@ def values_after(gradients, **options):
         optimizer.step()
         values.append(round(param.item(), 6))
         if given is not None and (param.grad is None or not torch.equal(param.grad, given)):
-            return "step() changed a gradient: only zero_grad() lets go of it"
+            return "step() changed a gradient: only zero_grad() frees it"
     return values
 
 
@@ -213,7 +213,7 @@ def large_step():
     kept = found.live_after_bytes - found.live_before_bytes
     made[0].zero_grad()
     rise = (found.rise_bytes - 2**16) / params[0].nbytes
-    print(f"the device's peak beside parameters and gradients: {rise:.1f} times the largest one")
+    print(f"the device's peak besides parameters and gradients: {rise:.1f} times the largest one")
     return {
         "host": [*below, host.live_bytes / P],
         "kept": kept <= 2**16,
@@ -296,7 +296,7 @@ score("lab06-offloaded_adam", globals())
 # In a forward pass one layer computes at a time, so a model larger than the device can run on it, if its
 # layers come and go one after another.
 #
-# Write `stream_forward(host_layers, x)`, which returns what the layers make of `x`, one after another. Each
+# Write `stream_forward(host_layers, x)`, which runs `x` through the layers and returns the result. Each
 # entry of `host_layers` has `load()`, which returns the layer as a module on the device, and
 # `weight_bytes`.
 #
@@ -392,17 +392,17 @@ score("lab06-stream_forward", globals())
 #     "offload_param": {"device": "cpu", "pin_memory": true}}}
 # ```
 #
-# A *stage* says what the GPUs share out: from 1 on the optimizer's state, in 3 the weights, too.
+# A *stage* says what the GPUs divide among them: from 1 on the optimizer's state, in 3 the weights, too.
 # `offload_optimizer` works from stage 1 on, and runs the step itself on the host's processor, so moments never
 # move: gradients go out and weights come in, 2 + 2 bytes per parameter instead of 8 + 8. `offload_param`, and
-# `"nvme"` (an SSD) as the device of either, need stage 3. `pin_memory` makes copies quicker (6.9).
+# `"nvme"` (an SSD) as the device of either, need stage 3. `pin_memory` makes copies faster (6.9).
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-worth_swapping-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.3 Swap, recompute or keep? (core, 2 points, 13 minutes)
 #
-# Lab 4 got rid of an activation by computing it again. A swap
-# costs two copies; but a copy needs no arithmetic, so it can hide behind what the device computes between the
-# stage's forward and its backward, `hidden_flops` in all. Only what sticks out is extra time:
+# Lab 4 got rid of an activation by computing it again. A swap costs two copies; but a copy needs no
+# arithmetic, so it can hide behind what the device computes between the stage's forward and its backward,
+# `hidden_flops` in all. Only the rest is extra time:
 #
 # $$\text{swap} = \max\left(0,\; \frac{2 \cdot \text{saved bytes}}{\text{link}} -
 # \frac{\text{hidden flops}}{\text{flops per second}}\right) \qquad
@@ -483,8 +483,8 @@ choice_sliders(worth_swapping)
 #
 # Set the extra time to 0, and the link has to carry $2 \cdot \text{flops per second} / \text{intensity}$,
 # where *intensity* is hidden flops per saved byte. A transformer layer of width $h$ computes about $24 h^2$
-# operations per token in forward, twice that in backward, and saves about $34 h$ bytes. So each layer between
-# a stage's forward and its backward brings $72 h^2 / 34 h = 2.1 h$: 8,674 for $h = 4096$.
+# operations per token in forward, twice that in backward, and saves about $34 h$ bytes. So each layer
+# between a stage's forward and its backward adds $72 h^2 / 34 h = 2.1 h$: 8,674 for $h = 4096$.
 #
 # **Predict first.** How many GB/s does *your* link carry?
 
@@ -533,7 +533,7 @@ if predicted(predicted_link_gb_per_s, question="GB/s of your link?"):
 # step goes first. The **makespan** is when the last step ends.
 #
 # `simulate(stages, budget_bytes, link_bytes_per_s, schedule)` plays this. It returns a run with a `makespan`,
-# or raises `peakmem.Infeasible` and says who waits for what.
+# or raises `peakmem.Infeasible` and says what waits for what.
 #
 # **Predict first.** Three stages of 100 bytes, forwards of 2 s, backwards of 4 s; room for two; a link of 100
 # bytes/s. Which of the four schedules below finish?
@@ -571,19 +571,19 @@ if predicted(predicted_schedules, question="which of the four finish?"):
 # *Points:* every schedule finishes 2, within 1.25 times the least makespan 2, within 1.05 times 1. Chains have at
 # most 8 stages.
 #
-# **A way up.** To swap a set of stages, send each out after its own forward, `("out", i, i)`, and fetch them
+# **Step by step.** To swap a set of stages, send each out after its own forward, `("out", i, i)`, and fetch them
 # in the order in which backward needs them, the last one first: `("in", i, n - 1)` lets the link begin as
 # soon as forward is over, and wait for room by itself.
 # 1. *Feasible.* Swap the first $k$ stages, with the smallest $k$ that doesn't raise `Infeasible`. (Not all: a
-#    copy out that backward overtakes never starts, and all behind it wait for ever.)
-# 2. *Quicker.* One large stage may free as much as three small ones. Eight stages have 256 subsets: try all.
+#    copy out that backward overtakes never starts, and all after it wait forever.)
+# 2. *Faster.* One large stage may free as much as three small ones. Eight stages have 256 subsets: try all.
 #
 # *Example:* above, `[("out", 0, 0), ("in", 0, 2)]` is right, with a makespan of 18.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab06-schedule-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def schedule(stages: list, budget_bytes: int, link_bytes_per_s: float) -> list[tuple]:
-    """Return copies (kind, stage, after) under which the chain fits, and takes little time."""
+    """Return copies (kind, stage, after) with which the chain fits, in little time."""
     ### BEGIN SOLUTION
     n = len(stages)
     if max(stage.saved_bytes for stage in stages) > budget_bytes:
@@ -621,7 +621,7 @@ def makespan(stages, budget, link):
     try:
         return simulate(stages, budget, link, copies).makespan
     except peakmem.Infeasible as error:
-        print(f"simulate says of the schedule that you returned: {error}")
+        print(f"simulate says about your schedule: {error}")
         return NEVER
 
 
@@ -633,8 +633,8 @@ def at_most(limit, *problem):
 
 large = [Stage(3, 2, 10), Stage(1, 2, 30), Stage(2, 4, 60), Stage(1, 4, 10), Stage(1, 6, 30)]
 NEVER = "a schedule that never finishes"
-STUCK = {NEVER: "read above what simulate says: which step or copy waits, and for what?"}
-SLOW = "what goes out without need makes backward wait for it"
+STUCK = {NEVER: "read simulate's message above: which step or copy waits, and for what?"}
+SLOW = "a stage that goes out needlessly makes backward wait for it"
 ALONE = "one stage at a time on the device: 22 is the least"
 self_check(
     makespan,
@@ -688,8 +688,8 @@ score("lab06-schedule", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.5 Find the leak (core, 2 points, 6 minutes)
 #
-# Batches of many lengths wait on the host. This function reduces each to one number, and keeps a device buffer
-# of each shape, to spare the allocator work. Its results are right.
+# Batches of many lengths wait on the host. This function reduces each to one number, and keeps a device
+# buffer per shape, to save the allocator work. Its results are right.
 #
 # **Predict first.** Twelve batches, all of different lengths, the longest of 2 MiB and the shortest of 1. How
 # many MiB are on the device at the peak, temporaries included?
@@ -783,7 +783,7 @@ score("lab06-find_the_leak", globals())
 # ## 6.6 In your own words (core, 2 points, 5 minutes)
 #
 # A friend swaps the saved tensors of *every* layer of a small network. Memory is fine, but a step takes three
-# times as long. In two to four sentences: why, and which two figures of the machine could have told (1 point)?
+# times as long. In two to four sentences: why, and which two figures of the machine would have told you (1 point)?
 # What would you swap instead (1 point)?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab06-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
@@ -796,7 +796,7 @@ score("lab06-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-swap_saved_tensors-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.7 Swap what autograd saves (stretch, 5 points, 25 minutes)
 #
-# In training, mostly activations fill the device. Here is a chain that doesn't fit: twelve blocks, and room for
+# In training, activations fill most of the device. Here is a chain that doesn't fit: twelve blocks, and room for
 # seven activations.
 
 # %% tags=["raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-does-not-fit", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -847,7 +847,7 @@ except peakmem.OutOfMemory as error:
 # 2. **Each storage goes out once.** `tanh` saves its output, and the next product saves the same tensor as its
 #    input.
 # 3. **Nothing is left** on the host once autograd has let go: after backward, or when the graph is dropped
-#    without one. Not at the first `unpack`: with `retain_graph=True` backward comes twice.
+#    without one. Not at the first `unpack`: with `retain_graph=True` backward runs twice.
 #
 # Here is a tool for 2 and 3. `Storages(host).entry(tensor)` returns the entry of the tensor's storage, with its
 # `handle`, which is freed when the last holder lets the entry go. So let autograd be the holder.
@@ -867,7 +867,7 @@ class Storages:
 
     def __init__(self, host):
         self.host = host
-        # Keyed by the storage itself, weakly: its data_ptr() may be given to the next one.
+        # Keyed by the storage itself, weakly: its data_ptr() may be reused.
         self.entries = weakref.WeakKeyDictionary()  # storage -> weak reference to its entry
 
     def entry(self, tensor):
@@ -886,7 +886,7 @@ class Storages:
 #
 # *Points:* gradients 1, the device's peak 2, rules 1 and 2 1, rule 3 1.
 #
-# **Convention:** a chain of any length may take 6 activations and half a MiB beside `x` and the weights. No
+# **Convention:** a chain of any length may take 6 activations and half a MiB besides `x` and the weights. No
 # tensor is changed in place between two saves.
 #
 # *Example:* `y = torch.exp(x)`, then `(y * y).sum()`. `exp` saves `y`, and the product saves it twice. One
@@ -960,7 +960,7 @@ def left_after(backward):
 
 
 def bytes_out(use, after=lambda y: None):
-    """Return bytes that go out of y = torch.exp(x), which has 40, and a use of it."""
+    """Return the bytes that go out for y = torch.exp(x), which has 40, and one use of it."""
     host, x = HostTier(), torch.ones(2, 5, device=DEVICE, requires_grad=True)
     with swap_saved_tensors(host):
         y = torch.exp(x)
@@ -985,11 +985,11 @@ self_check(
     same_gradients,
     [
         Case((1,), True, "rebuild each tensor from the whole storage and its layout"),
-        Case((2,), True, "backward may come twice: don't free in unpack"),
+        Case((2,), True, "backward may run twice: don't free in unpack"),
         Case(
             (True,),
             0,
-            "nobody frees the handles, or something beside autograd holds the entries",
+            "nothing frees the handles, or something besides autograd holds the entries",
             function=left_after,
         ),
         Case((False,), 0, "free when the graph is dropped, too", function=left_after),
@@ -1005,7 +1005,7 @@ self_check(
         Case(
             (lambda y: y, lambda x: torch.exp(x).sum()),
             40,
-            "hooks are still there after the block: restart the kernel, and use `with`",
+            "hooks are still active after the block: restart the kernel, and use `with`",
             label="exp after the block",
             function=bytes_out,
         ),
@@ -1044,8 +1044,8 @@ score("lab06-swap_saved_tensors", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-plan_joint-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.8 One plan for all three (stretch, 4 points, 12 minutes)
 #
-# 6.3 priced a stage as if it were alone. In a chain, stages share link and memory, so the best treatment of one
-# depends on all others.
+# 6.3 priced a stage as if it were alone. In a chain, stages share link and memory, so the best treatment of
+# one depends on all the others.
 #
 # Write `plan_joint(stages, budget_bytes, link_bytes_per_s)`. It returns the list of `"keep"`, `"recompute"` or
 # `"swap"`, one per stage, of least makespan, and raises `ValueError` if no list fits.
@@ -1069,7 +1069,7 @@ predicted_makespan = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab06-plan_joint-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def plan_joint(stages: list, budget_bytes: int, link_bytes_per_s: float) -> list[str]:
-    """Return keep, recompute or swap for each stage: the quickest list that fits."""
+    """Return keep, recompute or swap for each stage: the fastest list that fits."""
     ### BEGIN SOLUTION
     best, best_makespan = None, math.inf
     for plan in itertools.product(("keep", "recompute", "swap"), repeat=len(stages)):
@@ -1088,7 +1088,9 @@ def plan_joint(stages: list, budget_bytes: int, link_bytes_per_s: float) -> list
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab06-plan_joint-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 6.8, one plan for all three
 two = [Stage(1, 2, 30, 10)] * 2
-costly = [Stage(10, 1, 24, 8)] * 4  # to compute again; time forward, backward, bytes, output
+costly = [
+    Stage(10, 1, 24, 8)
+] * 4  # to recompute; forward time, backward time, saved bytes, output bytes
 mixed = [
     Stage(*numbers)
     for numbers in ((1, 4, 80, 8), (6, 6, 40, 8), (1, 2, 60, 16), (4, 6, 80, 8), (1, 2, 30, 8))
@@ -1127,10 +1129,10 @@ score("lab06-plan_joint", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-gantt-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ### Does the paper clock tell the truth?
+# ### Does the simulated clock tell the truth?
 #
 # Here is a real chain: matrix products for compute, `host.put` and `host.get` for copies, on a thread of their
-# own. Your schedule of 6.4 is played on paper and for real.
+# own. Your schedule of 6.4 is simulated, and runs for real.
 #
 # **Predict first.** By how many percent do the two makespans differ?
 
@@ -1150,7 +1152,7 @@ def compute(products):
 
 
 def stage_of(mib):
-    """Return a stage that saves so many MiB; its backward computes twice as much as its forward."""
+    """Return a stage that saves `mib` MiB; its backward computes twice as much as its forward."""
 
     def forward():
         compute(3)
@@ -1167,7 +1169,7 @@ if predicted(predicted_percent, question="by how many percent do they differ?"):
     budget = SCALE * 40 * MIB
     copies = schedule(stages, budget, own_link)
     paper = simulate(stages, budget, own_link, copies)
-    rehearse(work, budget, copies, HostTier())  # a first run, in which everything is slower
+    rehearse(work, budget, copies, HostTier())  # the first run is slower
     runs = [rehearse(work, budget, copies, HostTier()) for _ in range(3)]
     real = min(runs, key=lambda run: run.makespan)
     show_figure(
@@ -1185,7 +1187,7 @@ if predicted(predicted_percent, question="by how many percent do they differ?"):
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-gantt-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the pictures show.* On a CPU, compute and copies share processors, so bars may grow where they overlap.
-# Timings are noisy, too: run the cell again, and the difference is another. Both runs keep the budget: a
+# Timings are noisy, too: run the cell again, and the difference changes. Both runs keep the budget: a
 # schedule promises bytes, and hopes for time.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-gpu_overlap-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -1198,7 +1200,7 @@ if predicted(predicted_percent, question="by how many percent do they differ?"):
 #
 # Write `overlapped(compute, copies)`: call `compute()` once, and copy each `(source, target)` with
 # `target.copy_(source, non_blocking=True)` on a stream of your own, which first waits for what is queued:
-# `stream.wait_stream(torch.cuda.current_stream())`. In the end the current stream waits for yours.
+# `stream.wait_stream(torch.cuda.current_stream())`. Finally, make the current stream wait for yours.
 #
 # *Points:* the whole takes at most 1.15 times the longer of compute alone and copies alone.
 #
@@ -1215,7 +1217,7 @@ def overlapped(compute, copies) -> None:
     """Compute, and copy from pinned memory to the GPU at the same time."""
     ### BEGIN SOLUTION
     stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())  # the targets may be in use until now
+    stream.wait_stream(torch.cuda.current_stream())  # the targets may still be in use
     with torch.cuda.stream(stream):
         for source, target in copies:
             target.copy_(source, non_blocking=True)
@@ -1273,8 +1275,8 @@ score("lab06-gpu_overlap", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - What is used rarely, or has much compute around it, may go: moments first, weights next.
+# - Data that is used rarely, or has much compute around it, may go: moments first, weights next.
 # - A cache that is never emptied is a leak.
 # - A swap is free from a link of $2 \cdot \text{flops per second} / \text{intensity}$ on. Below that, compare
 #   it with recomputing.
-# - A schedule is quick if copies begin as soon as they can, come back in the order of need, and are few.
+# - A schedule is fast if its copies are few, begin as soon as they can, and come back in the order of need.

@@ -16,13 +16,13 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 7: fewer bytes per element
 #
-# A number in float16 or bfloat16 takes 2 bytes, in float32 it takes 4. So the activations of a training step
+# Numbers in float16 or bfloat16 take 2 bytes, those in float32 take 4. So the activations of a training step
 # halve, and recent GPUs multiply such numbers several times faster. The price is range and precision. *Mixed
-# precision* pays it where it is cheap: most work is done in 16 bits, and what would go wrong there stays in 32.
+# precision* pays it where it is cheap: most work is done in 16 bits, and the few steps that would go wrong stay in 32.
 #
 # **You will be able to**
 # - say why gradients vanish in float16, and write the loss scaler that saves them;
-# - say why updates vanish too, and keep the masters that save those;
+# - say why updates vanish too, and keep the masters that save them;
 # - find what keeps 16-bit copies alive, and train a small GPT in 16 bits as well as in 32.
 #
 # | exercise | part | minutes | points |
@@ -65,17 +65,17 @@ from peakmem.show.plots.lab07 import draw_scaler
 peakmem.lab("lab07_mixed_precision")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 torch.set_num_threads(1)  # for networks as small as these, threads cost more time than they save
-print("Bytes are measured on the GPU where there is one; on the CPU, live storages stand for them.")
-print("The small trainings run on the CPU in either case, so that you see the losses of the text.")
+print("Bytes are measured on the GPU if there is one; on the CPU, live storages stand in for them.")
+print("The small models train on the CPU in either case, so your losses match the text.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-model-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## The model of this lab
 #
-# A small GPT (2 layers, 32 features, 32 tokens) learns which token follows which, on a CPU in seconds. In one
-# thing it is like a large one: its loss is a mean over a **huge** batch, of 16.8 million tokens, cut into 65,536
-# micro-batches of 256. Each adds its share, so `model(tokens, targets)` returns `loss / 65536`, and that factor
-# stands in every gradient. All micro-batches are alike here, so we run one and multiply the step by 65536. Losses
-# are computed in float32.
+# A small GPT (2 layers, 32 features, 32 tokens) learns which token follows which, on a CPU in seconds. In
+# one way it is like a large one: its loss is a mean over a **huge** batch, of 16.8 million tokens, cut into
+# 65,536 micro-batches of 256. Each adds its share, so `model(tokens, targets)` returns `loss / 65536`, and
+# that factor is in every gradient. All micro-batches are alike here, so we run one and multiply the step by
+# 65536. Losses are computed in float32.
 
 # %% nbgrader={"grade": false, "grade_id": "lab07-model", "locked": true, "schema_version": 3, "solution": false, "task": false}
 PARTS = 65536  # micro-batches in one batch
@@ -98,8 +98,8 @@ print(
 # ## 7.1 What is flushed to zero? (core, 2 points, 13 minutes)
 #
 # The smallest positive float16 is $2^{-24}$, about 6e-8. Half of that or less rounds to 0: it is *flushed*.
-# bfloat16 has float32's exponents and goes down to $2^{-133}$. So the same gradients can be gone in one format
-# and safe in another of the same size.
+# bfloat16 has float32's exponents and goes down to $2^{-133}$. So the same gradients can be lost in one
+# format and safe in another of the same size.
 #
 # Write `flushed_fraction(grads: list, dtype: str, scale: float) -> float`. `grads` is a list of float32 tensors of
 # any shapes. Of all their values that are not 0, return the share that becomes 0 when it is multiplied by `scale`
@@ -137,7 +137,7 @@ def flushed_fraction(grads: list[torch.Tensor], dtype: str, scale: float) -> flo
 # Self-check of 7.1, what is flushed to zero
 example = [torch.tensor([1e-8, 1e-3, 0.0])]
 ZERO = "a gradient that was 0 before does not count"
-TINY = "2^-24 itself, and what is nearer to it than to 0, survives: cast, and look for zeros"
+TINY = "2^-24 survives, and so do values nearer to it than to 0: cast, and look for zeros"
 self_check(
     flushed_fraction,
     [
@@ -160,7 +160,7 @@ if predicted(predicted_flushed, question="which share is flushed in float16?"):
     print(
         "These were computed in float32 and cast at the end. A backward in float16 loses far more:"
     )
-    print("what is 0 once makes zeros of all gradients that come from it.")
+    print("once a gradient is 0, so are all that come from it.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-flushed_fraction", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 7.1, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -179,12 +179,12 @@ score("lab07-flushed_fraction", globals())
 # Write `best_scale(grads: list) -> float`: the largest power of two from $2^{-24}$ to $2^{24}$ with which **all** scaled
 # values stay finite in float16.
 #
-# **Convention:** what counts is the value after the cast. The largest number is 65504, and what is below 65520,
-# halfway to where the next would be, is rounded to it. No value, or only zeros: $2^{24}$.
+# **Convention:** what counts is the value after the cast. The largest number is 65504, and values below
+# 65520, halfway to where the next would be, are rounded to it. No value, or only zeros: $2^{24}$.
 #
 # *Example:* the largest is -3.0. $3 \cdot 2^{14} = 49152$ is finite, $3 \cdot 2^{15}$ is not: 16384.
 #
-# **Predict first.** To which exponent of two could the model's gradients be scaled, if $2^{24}$ were no limit?
+# **Predict first.** To which exponent of two could the model's gradients be scaled, without the limit of $2^{24}$?
 
 # %%
 predicted_exponent = None  # your prediction, a whole number
@@ -213,7 +213,7 @@ self_check(
         Case(([torch.tensor([65519.0])],), 1, "65519 rounds to 65504, which is finite"),
         Case(([torch.tensor([65520.0])],), 0.5, "65520 rounds to inf; scales may be below 1"),
         Case(([torch.zeros(3)],), 2.0**24, "zeros may be scaled as far as you like"),
-        Case(([],), 2.0**24, "without a gradient every scale will do"),
+        Case(([],), 2.0**24, "without a gradient any scale will do"),
     ],
 )
 if predicted(predicted_exponent, question="to which exponent could they be scaled?"):
@@ -255,7 +255,7 @@ scale_slider(flushed_fraction, GRADIENTS)
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.3 The loss scaler (core, 5 points, 25 minutes)
 #
-# A gradient of 0 is no small error: that weight stops learning. But backward is linear: **multiply the loss by a
+# A gradient of 0 isn't a small error: that weight stops learning. But backward is linear: **multiply the loss by a
 # scale, and every gradient is multiplied by it**. So scale the loss up before backward, and divide the gradients,
 # in float32, before the optimizer sees them.
 #
@@ -265,9 +265,10 @@ scale_slider(flushed_fraction, GRADIENTS)
 #
 # Write the class `LossScaler(initial=2.0**16, growth=2.0, backoff=0.5, interval=2000)`:
 # - `scale(loss)` returns the loss times the current scale. So `scale(1.0)` is the scale itself.
-# - `unscale_(optimizer)` divides the gradients of all its parameters by the scale, in place: the parameters, and so
-#   their gradients, are float32 here. Call it before you *clip* gradients. An optimizer has several groups (`optimizer.param_groups`, each a dict with a list
-#   `"params"`), and a `.grad` may be `None`.
+# - `unscale_(optimizer)` divides the gradients of all its parameters by the scale, in place: the
+#   parameters, and so their gradients, are float32 here. Call it before you *clip* gradients. An optimizer
+#   may have several groups (`optimizer.param_groups`, each a dict with a list `"params"`), and a `.grad`
+#   may be `None`.
 # - `step(optimizer)` unscales if that was not done since the last `update`. Then it calls `optimizer.step()`, but
 #   only if no gradient holds an `inf` or a `NaN`.
 # - `update()` ends the step. If it was skipped, the scale is multiplied by `backoff`. After `interval` good steps in
@@ -288,7 +289,7 @@ predicted_scale = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class LossScaler:
-    """Scale a loss so that its gradients fit float16, and find out by which factor.
+    """Scale a loss so that its gradients fit float16, and search for the right factor.
 
     `initial` is the first scale. `growth` multiplies it after `interval` good steps in a row,
     `backoff` after a step that overflowed.
@@ -391,7 +392,7 @@ def two_groups(gradient):
 
 fast = {"initial": 8.0, "interval": 2}
 GROUPS = "go through all of optimizer.param_groups; a .grad may be None"
-SKIP = "skip the step, halve the scale, begin to count again; the next step is taken"
+SKIP = "skip the step, halve the scale, restart the count; the next step is taken"
 CLIP = "unscale_ divides once: step doesn't divide again, but the step after an update does"
 self_check(
     train_on,
@@ -400,7 +401,7 @@ self_check(
         Case(
             ([1.0, 1.0],),
             ([0.5, 0.0], [2.0**16] * 2),
-            "step unscales anew after each update: forget there that unscale_ was called",
+            "step unscales again after each update: forget there that unscale_ was called",
         ),
         Case(([1.0] * 4,), ([0.5, 0, -0.5, -1], [8, 16, 16, 32]), "interval=2", fast),
         Case(([math.inf],), ([1.0], [0.5]), "a scale may fall below 1", {"initial": 1.0}),
@@ -495,7 +496,7 @@ if predicted(predicted_lower_loss, question="whose loss ends lower?"):
 # minus an update of 0.0002 is nearest to 1: the update is lost, and so are a thousand like it.
 #
 # So keep a second copy of the weights in float32, the **masters**. Forward and backward use a copy rounded to 16
-# bits. Updates are made on the masters, where small ones add up; then the copy is rounded afresh.
+# bits. Updates are made on the masters, where small ones add up; then they are rounded into the copy again.
 #
 # Write the class `MasterWeights(lr, dtype=torch.float16)`:
 # - `load(tensors)` takes a list of float32 tensors and keeps its own float32 copies of them in the list `master`. It
@@ -581,7 +582,7 @@ SAID = {
     "the params are not the rounded masters": "copy_ into each param: `param = ...` binds a name",
 }
 PRODUCT = "lr * gradient is 0 in float16: make the gradient float32 first"
-NONE = "a gradient of None leaves master and param alone, and the others go on"
+NONE = "a gradient of None leaves master and param alone, not the others"
 self_check(
     after,
     [
@@ -616,7 +617,7 @@ score("lab07-master_weights", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.5 Find the leak (core, 2 points, 9 minutes)
 #
-# This loop trains two float32 masters on bfloat16 copies, which are made anew in each step. Its losses are right.
+# This loop trains two float32 masters on bfloat16 copies, new ones in each step. Its losses are right.
 # Below, both masters take 2 MiB together, so a step's copies take 1 MiB, and their gradients 1 MiB.
 #
 # **Predict first.** After backward autograd has freed what it saved. By how many MiB does the peak of 8 steps exceed
@@ -651,19 +652,19 @@ def task_of(steps, width=512):
 
 
 def peak_mib(train, steps):
-    """Return the MiB that training takes beside masters and batches."""
+    """Return the MiB that training takes besides masters and batches."""
     masters, batches = task_of(steps)
     return measure_call(train, masters, batches, 0.5, device=DEVICE).rise_bytes / 2**20
 
 
 if predicted(predicted_growth_mib, question="by how many MiB does the peak grow?"):
     for steps in (1, 2, 4, 8):
-        print(f"steps: {steps}, {peak_mib(wasteful_train_low, steps):5.1f} MiB beside the masters")
+        print(f"steps: {steps}, {peak_mib(wasteful_train_low, steps):5.1f} MiB besides the masters")
     print(f"you predicted that 8 steps take {predicted_growth_mib} MiB more than 2")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Something holds the copies of every step. Write `train_low(masters, batches, lr)`, which changes the masters in
-# place and returns the same losses. **Convention:** beside masters and batches it takes at most four times the
+# place and returns the same losses. **Convention:** besides masters and batches it takes at most four times the
 # masters' bytes, and 256 KiB, however many steps there are.
 #
 # *Points:* the results 1, the peak 1.
@@ -684,7 +685,7 @@ def train_low(masters: list[torch.Tensor], batches: list, lr: float) -> list[flo
         with torch.no_grad():
             for master, low in zip(masters, copies, strict=True):
                 master -= lr * low.grad.float()
-        losses.append(loss.item())  # the tensor has a graph, which holds the copies it began at
+        losses.append(loss.item())  # the tensor has a graph, which holds the copies it started from
     return losses
     ### END SOLUTION
 
@@ -702,11 +703,11 @@ def results(train):
 def fits(steps):
     """Return whether training stays within the bound."""
     peak = peak_mib(train_low, steps)
-    print(f"{steps} steps: {peak:.1f} MiB beside the masters, and 8.25 are allowed")
+    print(f"{steps} steps: {peak:.1f} MiB besides the masters, and 8.25 are allowed")
     return peak <= 8.25
 
 
-HELD = "a loss's graph holds the copies it began at, and they their gradients: keep a number"
+HELD = "a loss's graph holds the copies it started from, and they their gradients: keep a number"
 self_check(
     results,
     [
@@ -719,7 +720,7 @@ self_check(
     equal=close(1e-4),
 )
 print("What leaked: each kept loss held its step's copies, 1 MiB, and they their gradients, 1 MiB.")
-print("Six steps more are 12 MiB more.")
+print("Six more steps take 12 MiB more.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-find_the_leak", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 7.5, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -732,7 +733,7 @@ score("lab07-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.6 In your own words (core, 2 points, 5 minutes)
 #
-# A friend trains in bfloat16 and says: "I never needed a loss scaler." Another one trains in float16 with a scaler,
+# A friend trains in bfloat16 and says: "I never needed a loss scaler." Another trains in float16 with a scaler,
 # and sees some steps skipped in the first minute. In three or four sentences: why does the first one need none, and
 # should the second one worry?
 
@@ -755,12 +756,12 @@ score("lab07-find_the_leak", globals())
 #   `functional_call` calls the model with other tensors in place of its parameters.
 # - In float16 the loss is scaled. Divide the gradients **in float32**: in float16 they would vanish again. A step
 #   with an `inf` or a `NaN` anywhere is skipped for all weights, and not tried again; its loss is still listed. Your
-#   `LossScaler` can do it: give the float32 parameters the gradients, and it an optimizer on them.
+#   `LossScaler` can do it: give the gradients to the float32 parameters, and an optimizer of these to the scaler.
 #
 # **Convention:** losses are unscaled, as they were before each step. Not allowed: `torch.amp`, `torch.autocast`.
 #
-# *Points:* float32 1, float16 keeps up where naive float16 doesn't 2, bfloat16 1. The weights have to cover 75% of
-# float32's way down the loss in float16, 95% in bfloat16, with at most 80% of its bytes.
+# *Points:* float32 1, float16 keeps up where naive float16 doesn't 2, bfloat16 1. The loss has to fall by
+# 75% of float32's fall in float16, 95% in bfloat16, with at most 80% of its bytes.
 #
 # *Example:* after `train(model, [batch] * 3, "float32")` the list has 3 losses, each lower than the one before.
 #
@@ -806,7 +807,7 @@ def weights_of(model):
 
 
 def way_of(precision, lr=0.001 * PARTS, factor=1.0):
-    """Train for 3 steps; return the losses, and how far the weights went."""
+    """Train for 3 steps; return the losses, and how far the weights moved."""
     model = language_model(PARTS, factor)
     start = weights_of(model)
     losses = train(model, [(TOKENS, TARGETS)] * 3, precision, lr=lr)
@@ -824,7 +825,7 @@ def losses_fall(precision):
 
 
 def same_way(precision):
-    """Return whether the weights move as far as in float32, hardly one of them staying.
+    """Return whether the weights move as far as in float32, and hardly any of them stays.
 
     If not, return whether most of them stay.
     """
@@ -856,11 +857,11 @@ def overflow_skipped():
 
 
 LOW = ("float16", "bfloat16")
-FALL = "3 losses that fall, from 4.95 / PARTS on"
+FALL = "3 losses that fall, starting from 4.95 / PARTS"
 WAY = "float32's way"
 FEW = "under 80%"
 LISTED = "list each batch's loss before its step, unscaled"
-LOST = "divide in float32, and round the float32 parameters afresh before each forward"
+LOST = "divide in float32, and round the float32 parameters again before each forward"
 STAY = {
     "float16": {"most weights stay": "scale the loss: most gradients are 0 in float16"},
     "bfloat16": {},
@@ -924,7 +925,7 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
     print(f"An ordinary batch, and steps 100 times as large: naive float16 covers {covered:.0%}.")
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
     plots.loss_curves(axes, runs)
-    axes.lines[0].set(linewidth=7, alpha=0.3)  # float32's, so that what lies on it is seen
+    axes.lines[0].set(linewidth=7, alpha=0.3)  # float32's, so that curves on top of it stay visible
     axes.legend(loc="lower left", fontsize=11)
     show_figure(
         figure,
@@ -934,14 +935,15 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-experiment-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* In naive float16 almost all gradients are 0: here backward casts every gradient on the
-# way down, and what is 0 once makes zeros of all below. Scaling alone brings them back, yet about half of the way is
+# way down, and once a gradient is 0, so are all below it. Scaling alone brings them back, yet about half of the way is
 # lost: most updates are below half a gap of the float16 weights. With both, float16 follows float32; so does bfloat16
 # without scaling, but its gaps are 8 times as wide, so it needs masters even more: think of 7.4's weight.
 #
-# **How typical is that?** The factor of 1/65536, the small steps and the wide spread of weights (they begin at a
-# standard deviation of 0.3) were chosen so that every effect shows within 80 steps. They only begin the training:
-# the loss is still above $\ln 32 = 3.47$, that of guessing. On an ordinary batch with large steps naive float16 keeps up, as the last line
-# shows. What you saw waits for those who make the batch large and the steps small.
+# **How typical is that?** The factor of 1/65536, the small steps and the wide spread of weights (they begin
+# at a standard deviation of 0.3) were chosen so that every effect shows within 80 steps. They only begin
+# the training: the loss is still above $\ln 32 = 3.47$, that of guessing. On an ordinary batch with large
+# steps naive float16 keeps up, as the last line shows. You meet these effects when the batch is large and
+# the steps are small.
 #
 # ### In practice
 #
@@ -961,9 +963,9 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-dtype_trace-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.8 What runs in 16 bits? (stretch, 2 points, 9 minutes)
 #
-# `torch.autocast` decides operator by operator. A matrix product runs in 16 bits, for its sum inside is kept in
-# float32. On a GPU, exponentials, long sums and losses run in float32. The CPU's lists are shorter. The rest
-# runs in the dtype that comes in. So no table tells you what *your* model does: look.
+# `torch.autocast` decides operator by operator. A matrix product runs in 16 bits, since its inner sum is
+# kept in float32. On a GPU, exponentials, long sums and losses run in float32. The CPU's lists are shorter.
+# The rest runs in its input's dtype. So no table tells you what *your* model does: look.
 #
 # Write `dtype_trace(module, x, dtype) -> list[tuple[str, str]]`. Run `module(x)` once under
 # `torch.autocast(x.device.type, dtype=dtype)`. Return, for each *leaf* (a module without children) in the order they
@@ -973,7 +975,7 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
 #   run of `part`. They are on a deep copy, so `module` keeps its buffers, too (batch norm counts in training mode).
 # - Leave the random numbers as they were: `with torch.random.fork_rng():`.
 #
-# **Convention:** `dtype` is a torch dtype. A leaf that runs twice stands there twice.
+# **Convention:** `dtype` is a torch dtype. A leaf that runs twice is listed twice.
 #
 # *Example:* `dtype_trace(nn.Sequential(nn.Linear(2, 2)), x, torch.bfloat16)` is `[("0", "bfloat16")]`.
 #
@@ -1007,7 +1009,7 @@ def dtype_trace(module: nn.Module, x: torch.Tensor, dtype: torch.dtype) -> list[
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-dtype_trace-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 7.8, what runs in 16 bits?
 class Residual(nn.Module):
-    """x + up(norm(x)), twice; made in another order than it runs."""
+    """x + up(norm(x)), twice; created in another order than they run."""
 
     def __init__(self):
         super().__init__()
@@ -1042,7 +1044,7 @@ rows = torch.ones(3, 4)
 low, high = "bfloat16", "float32"
 trace = [("norm", high), ("up", low)] * 2
 batch_norm = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 4), nn.Dropout())
-TWICE = "note each run in its hook: order, and modules that run twice, come by themselves"
+TWICE = "record each run in its hook: that gives the order, and lists modules that run twice"
 self_check(
     trace_of,
     [
@@ -1086,7 +1088,7 @@ if predicted(predicted_norm_dtype, question="in which dtype do a GPT's layer nor
     print(
         f"You predicted {predicted_norm_dtype} for the layer norms. Their input x + f(x) is float32:"
     )
-    print("x began as an embedding in float32, and a sum of float32 and bfloat16 is float32.")
+    print("x started as an embedding in float32, and a sum of float32 and bfloat16 is float32.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-dtype_trace", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 7.8, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -1176,7 +1178,7 @@ score("lab07-training_bytes", globals())
 #
 # `torch.autocast` leaves the weights in float32 and casts them where they are used. Backward needs the casts again,
 # so they stay: 2 bytes per parameter on top. Eight 512 x 512 layers have 8 MiB of weights, so a copy of each takes 0.5
-# MiB; seven stay, for the first layer's would only serve a gradient that nobody wants.
+# MiB; seven stay, for the first layer's would only serve a gradient that nothing needs.
 #
 # **Predict first.** With few tokens, does autocast take more or less than float32?
 
@@ -1212,7 +1214,7 @@ if predicted(predicted_autocast, question="does autocast take more or less?"):
 # - For TF32 the matrices are float32, after `torch.set_float32_matmul_precision("high")`; for float32, `"highest"`.
 # - `x @ w` only *asks* for a product. Call `torch.cuda.synchronize()` before you read the clock, at the start and at
 #   the end, or use two `torch.cuda.Event(enable_timing=True)`, whose `elapsed_time` is in milliseconds.
-# - Run one product of a kind before you time: libraries are loaded then. Making the matrices doesn't count.
+# - Run one product of a kind before you time: libraries load then. Making the matrices doesn't count.
 #
 # *Points:* all four times within a factor of 1.5 of those that the grader takes on the same GPU.
 #
@@ -1288,5 +1290,5 @@ score("lab07-gpu_speed", globals())
 #   `inf` or a `NaN` is skipped as a whole. Clip true gradients: unscale first.
 # - Updates below half a gap are lost as well, and no scale helps there: keep float32 masters.
 # - bfloat16 has float32's range and needs no scaling, but it needs masters.
-# - A loss that you keep keeps its graph, and the copies it began at. Keep a number.
+# - A loss tensor that you keep holds its graph, and the copies it started from. Keep a number.
 # - Activations halve. Weights, gradients and masters together don't: 2 + 2 + 4 bytes against 4 + 4.

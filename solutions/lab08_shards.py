@@ -63,9 +63,9 @@ MIB = 2**20
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-ranks-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Ranks
 #
-# `launch(function, world_size, *args)` starts that many processes, calls the function in each, and returns what each
-# returned. In a rank `dist.get_rank()` is its number, from 0, and `dist.get_world_size()` is how many there are. What a rank
-# raises, and where ranks wait for each other for ever, comes back as an error.
+# `launch(function, world_size, *args)` starts that many processes, calls the function in each, and returns
+# what each returned. In a rank `dist.get_rank()` is its number, from 0, and `dist.get_world_size()` is how
+# many there are. Exceptions in a rank, and ranks that wait for each other forever, come back as an error.
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab08-ranks", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -83,13 +83,14 @@ for said in launch(around, 4):
     print(said)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-ranks-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# `isend` returns at once, and `wait` ends it; `send` and `recv` wait. If all ranks began with `send`, all could wait for ever.
+# `isend` returns at once, and `wait` ends it; `send` and `recv` wait. If all ranks began with `send`, all
+# could wait forever.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-model_state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 8.1 What a rank holds (core, 2 points, 7 minutes)
 #
 # The *model states* are weights, gradients and the optimizer's state. Ranks that each train a whole copy hold all three:
-# that is stage 0. ZeRO (Rajbhandari and others, 2020) shares out one part more with each stage:
+# that is stage 0. ZeRO (Rajbhandari and others, 2020) shares out one more part with each stage:
 #
 # | stage | in shares |
 # |---|---|
@@ -173,9 +174,9 @@ stages_sliders(model_state_bytes)
 #
 # Write `ring_all_reduce(x)`. `x` is a 1-D tensor; in place it becomes the sum over all ranks. Nothing is returned.
 # - Use `dist.send`, `recv`, `isend`, `irecv` and `batch_isend_irecv` only.
-# - Any length is possible: 0, below $N$, not divided by $N$. `x.tensor_split(N)` gives $N$ chunks, and they are views.
-# - *Points:* sums 2; bytes 2: each rank sends at most $2 (N-1)/N$ of x's bytes, and 1 KiB a step; memory 1: beside x at most
-#   $2/N$ of its bytes. The last two need right sums.
+# - Any length is possible: 0, below $N$, not divisible by $N$. `x.tensor_split(N)` gives $N$ chunks, and they are views.
+# - *Points:* sums 2; bytes 2: each rank sends at most $2 (N-1)/N$ of x's bytes, and 1 KiB per step; memory
+#   1: besides x at most $2/N$ of its bytes. The last two need right sums.
 #
 # *Example:* three ranks with `[1., 1.]`, `[2., 5.]` and `[3., 0.]` all end with `[6., 6.]`.
 #
@@ -306,19 +307,22 @@ score("lab08-ring_all_reduce", globals())
 #
 # ## 8.3 Replicas (core, 4 points, 15 minutes)
 #
-# In *data parallelism* each rank has a whole copy of the model, and its own samples. If all start alike and update with the same
-# gradient, they stay alike. The mean over ranks of the gradients of equal batches is the gradient of all samples together.
+# In *data parallelism* each rank has a whole copy of the model, and its own samples. If all start equal and
+# update with the same gradient, they stay equal. The mean over ranks of the gradients of equal batches is
+# the gradient of all samples together.
 #
 # Write `class DataParallel(module)`, which is called like the module.
 # - At the start all parameters and buffers become those of rank 0: `dist.broadcast(tensor.data, 0)`.
 # - When `backward()` returns, each `.grad` is the mean over ranks. A parameter that no rank used keeps its `None`; the ranks use the same ones. Gradients add up over passes, as always.
 # - `with model.no_sync():` around a pass: gradients add up on each rank, and nothing is sent. The next pass outside averages all that has added up.
 #
-# *Hint:* `p.register_post_accumulate_grad_hook(f)` calls `f(p)` in backward, as soon as `p.grad` is there. It refuses parameters that don't require a gradient. Use `dist.all_reduce`.
+# *Hint:* `p.register_post_accumulate_grad_hook(f)` calls `f(p)` in backward, as soon as `p.grad` is ready.
+# It refuses parameters that don't require a gradient. Use `dist.all_reduce`.
 #
 # *Points:* start 1, gradients 2, `no_sync` 1 (values and bytes). *Example:* if two ranks' gradients are 1 and 3, both end with 2.
 #
-# **Predict first.** Four passes before each update, three of them in `no_sync()`. Which share of the bytes is sent that four averaged passes would send, in percent?
+# **Predict first.** Four passes before each update, three of them in `no_sync()`. What percentage of the
+# bytes that four averaged passes would send is sent?
 
 # %%
 predicted_percent_sent = None  # your prediction, in percent
@@ -422,13 +426,13 @@ self_check(
         Case(
             (3, 2),
             by_one_process(3),
-            "Average .grad, with all that has added up.",
+            "Average .grad, with everything added up in it.",
             label="three, two of them quiet",
         ),
         Case(
             (),
             True,
-            "A gradient that isn't there can't be sent.",
+            "A missing gradient can't be sent.",
             function=unused_gradients,
             label="unused parameter left alone",
         ),
@@ -455,7 +459,7 @@ score("lab08-data_parallel", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-sharded_adam-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Accumulation and replicas fit each other: lab 5's micro-batches are quiet passes.
+# Accumulation and replicas go together: lab 5's micro-batches are quiet passes.
 #
 # ## 8.4 Adam in shares (core, 5 points, 20 minutes)
 #
@@ -468,7 +472,8 @@ score("lab08-data_parallel", globals())
 # w \leftarrow w - \text{lr}\, \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + \epsilon}$$
 #
 # - Gradients are the same on all ranks. A tensor whose grad is `None` (on all ranks) isn't touched, and the step doesn't count for it.
-# - Between steps a rank keeps at most $8P/N$ bytes for $P$ float32 parameters, and 1 KiB a tensor. One tensor may be larger than all others together, so cut each tensor.
+# - Between steps a rank keeps at most $8P/N$ bytes for $P$ float32 parameters, and 1 KiB per tensor. One
+#   tensor may be larger than all others together, so cut each tensor.
 # - Parameters are written in place. Afterwards all ranks have the same bits.
 #
 # *Hint:* `dist.all_gather(list_of_tensors, mine)` fills a list with all ranks' tensors of one size; the list may be the chunks of one tensor. Pad to $N \lceil n/N \rceil$ values.
@@ -483,7 +488,7 @@ predicted_stage1_mib = None  # your prediction, in MiB
 
 # %% nbgrader={"grade": false, "grade_id": "lab08-sharded_adam-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class ShardedAdam:
-    """Adam whose moments are dealt out to the ranks."""
+    """Adam with its moments divided among the ranks."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         ### BEGIN SOLUTION
@@ -635,8 +640,9 @@ score("lab08-sharded_adam", globals())
 # At stage 3 weights are in shares too. This forward pass gathers each layer's weights from the ranks' shards, and watches their diagonals. Its results are right. But at
 # its peak each rank holds all weights, as at stage 0.
 #
-# Copy it as `replicated_by_mistake(x, shards)`, and mend it. `shards` are one rank's shares of the layers' weights, flat, without padding. With 8 layers of 2.25 MiB on 2 ranks, a rank's peak is at most 15.75
-# MiB: all its shards, and three whole layers. *Points:* same results 1, peak 1; both need the results.
+# Copy it as `replicated_by_mistake(x, shards)`, and fix it. `shards` are one rank's shares of the layers'
+# weights, flat, without padding. With 8 layers of 2.25 MiB on 2 ranks, a rank's peak is at most 15.75 MiB:
+# all its shards, and three whole layers. *Points:* same results 1, peak 1; both need the results.
 #
 # **Predict first.** What does a rank hold at the peak of the code below, in MiB?
 
@@ -646,7 +652,7 @@ predicted_leak_mib = None  # your prediction, in MiB
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab08-leak", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def wasteful_layers(x, shards):
-    """Return x behind all layers, and each layer's diagonal, from this rank's shards."""
+    """Return x after all layers, and each layer's diagonal, from this rank's shards."""
     world = dist.get_world_size()
     layers = []
     for shard in shards:
@@ -738,28 +744,29 @@ score("lab08-find_the_leak", globals())
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab08-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# No: in data parallelism each rank holds all weights, gradients and optimizer state, however many ranks there are. More ranks only shrink
-# each one's part of the batch. ZeRO deals them out: stage 1 the optimizer, which is the largest part, stage 2 the gradients, stage 3 the weights, and then more
-# GPUs do help, since a share is an N-th. Stages 1 and 2 send about as many bytes as before; stage 3 gathers the weights in forward and again in backward, half as much
-# more.
+# No: in data parallelism each rank holds all weights, gradients and optimizer state, however many ranks
+# there are. More ranks only shrink each one's part of the batch. ZeRO divides all three: stage 1 the optimizer,
+# which is the largest part, stage 2 the gradients, stage 3 the weights, and then more GPUs do help, since a
+# share is an N-th. Stages 1 and 2 send about as many bytes as before; stage 3 gathers the weights in
+# forward and again in backward: 50% more.
 # ### END SOLUTION
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **The core ends here.** You should now be able to say:
-# - Replicas hold everything $N$ times. ZeRO's stages deal out the optimizer, the gradients, the weights.
+# - Replicas hold everything $N$ times. ZeRO's stages divide the optimizer's state, the gradients, the weights.
 # - A ring sums over ranks, and each rank sends less than twice its bytes.
 # - The mean of gradients over ranks is the gradient of all their samples, and `no_sync` saves traffic.
-# - A share helps only if nobody keeps what was gathered.
+# - A share helps only if nothing keeps the gathered weights.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-shard_gradients-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 8.7 Gradients in shares (stretch, 3 points, 15 minutes)
 #
-# At stage 2 each parameter has one *owner*. In backward, as soon as a gradient is there, all ranks reduce it to its owner, and the others let go of it. Not all
-# gradients are alive at once.
+# At stage 2 each parameter has one *owner*. In backward, as soon as a gradient is ready, all ranks reduce
+# it to its owner, and the others free it. Not all gradients are alive at once.
 #
 # Write `shard_gradients(module)`. It returns something that keeps your hooks, such as a list. From then on, when `backward()` returns, each gradient is on one rank only, as
 # the mean over ranks; on all others `.grad` is `None`.
-# - You choose the owners. All ranks choose the same, without talking, and own about as much each.
+# - You choose the owners. All ranks choose the same, without talking, and own about the same amount.
 # - Gradient bytes alive at once on a rank: at most $P/N$ and the two largest. All gradients are `None` when backward begins.
 #
 # *Hint:* `dist.reduce(tensor, owner)` leaves the sum on the owner, and nothing useful elsewhere. *Points:* gradients 2, memory 1, which needs right gradients.
@@ -854,7 +861,7 @@ self_check(
         Case(
             (),
             "at most 5.2 layers",
-            "Reduce in a hook, and deal out evenly.",
+            "Reduce in a hook, and spread owners evenly.",
             function=gradients_alive,
             label="alive at once, 8 layers on 4 ranks",
         ),
@@ -896,7 +903,7 @@ predicted_layers_held = None  # your prediction, in layers
 
 # %% nbgrader={"grade": false, "grade_id": "lab08-sharded_layers-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class ShardedLayers(nn.Module):
-    """Layers in turn, of whose weights each rank stores a share."""
+    """Layers that run in turn; each rank stores a share of their weights."""
 
     def __init__(self, layers):
         super().__init__()
@@ -916,7 +923,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -937,7 +944,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """Return all values of some tensors, padded with zeros, in one chunk a rank."""
+    """Return all values of some tensors, padded with zeros, in one chunk per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -1039,7 +1046,7 @@ self_check(
         Case(
             (),
             "at most 3.1 times",
-            "Two gathers and one reduction a layer.",
+            "Two gathers and one reduction per layer.",
             function=sent_a_step,
             label="sent in a step",
         ),
@@ -1078,6 +1085,6 @@ score("lab08-sharded_layers", globals())
 #
 # ## What you should now be able to say
 #
-# - Each gradient has an owner; hooks reduce it as soon as it's there.
+# - Each gradient has an owner; hooks reduce it as soon as it's ready.
 # - Weights are needed one layer at a time, so a rank can store a share and gather the rest.
-# - ZeRO-3 sends three times the parameters a step, where replicas send twice as much as they have.
+# - ZeRO-3 sends three times the parameters per step, where replicas send twice as much as they have.

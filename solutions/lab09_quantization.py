@@ -223,7 +223,7 @@ print("With 4 bits:", ", ".join(f"{name} {found[2]:.0%}" for name, found in erro
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-errors-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* Each bit halves the error. One step per row is worth more than two bits, and one per block
-# another bit. A float32 step for 64 codes costs half a bit a weight.
+# another bit. A float32 step for 64 codes costs half a bit per weight.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-quantize_affine-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.2 A zero point (core, 2 points, 8 minutes)
@@ -339,9 +339,9 @@ score("lab09-quantize_affine", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-pack_int4-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.3 Two codes in a byte (core, 2 points, 8 minutes)
 #
-# No dtype of torch has 4 bits to compute with. So codes of 4 bits lie in pairs in a uint8 tensor: one in the low four
-# bits of a byte, one in the high four. In two's complement of 4 bits, a negative code is stored as itself plus 16: -1 as
-# 15, -8 as 8.
+# torch has no 4-bit dtype to compute with. So 4-bit codes are stored in pairs in a uint8 tensor: one in a
+# byte's low four bits, one in the high four. In two's complement of 4 bits, a negative code is stored as
+# itself plus 16: -1 as 15, -8 as 8.
 #
 # Write `pack_int4(q)`. `q` is a vector of $n$ int8 codes from -8 to 7; the result is a uint8 vector of
 # $\lceil n / 2 \rceil$ bytes, and keeps no other tensor alive. Write `unpack_int4(packed, n)`, which returns the $n$ codes
@@ -387,7 +387,7 @@ def packed_form(q):
 
 
 def held_bytes(n):
-    """Return what stays live of n codes after packing, in bytes."""
+    """Return the bytes that stay live after packing n codes."""
     with MemoryMeter("cpu") as meter:
         packed = pack_int4((torch.arange(n) % 15 - 7).to(torch.int8))
     return meter.live_bytes if packed is not None else 0
@@ -397,7 +397,7 @@ EACH = torch.arange(-8, 8, dtype=torch.int8)
 self_check(
     packed_and_back,
     [
-        Case((EACH,), EACH, "codes above 7 are negative: take 16 off", label="all 16 codes"),
+        Case((EACH,), EACH, "codes above 7 are negative: subtract 16", label="all 16 codes"),
         Case((EACH[:5],), EACH[:5], "the last byte is half empty", label="5 codes"),
         Case((EACH[7:8],), [-1], "the last byte is half empty", label="one code"),
         Case(
@@ -471,7 +471,7 @@ predicted_ratio = None  # your prediction, a number
 def int8_linear(
     x: torch.Tensor, q: torch.Tensor, scale: torch.Tensor, threshold: float
 ) -> torch.Tensor:
-    """Return x times the decoded weight, transposed, with int8 codes but for outliers' columns."""
+    """Return x times the decoded weight, transposed, in int8 except for outlier columns."""
     ### BEGIN SOLUTION
     apart = (x.abs() > threshold).any(dim=0)
     codes, step = quantize_symmetric(x.masked_fill(apart, 0), 8, axis=0)
@@ -676,7 +676,7 @@ score("lab09-nf4", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-stored_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.6 Bytes, all of them (core, 2 points, 6 minutes)
 #
-# NF4 with a float32 absmax for 64 weights takes $4 + 32/64 = 4.5$ bits a weight. For 7 billion weights the half bit is
+# NF4 with a float32 absmax for 64 weights takes $4 + 32/64 = 4.5$ bits per weight. For 7 billion weights the half bit is
 # 0.4 GB. *Double quantization* quantizes the absmax too, to 8 bits each.
 #
 # Write `stored_bytes(n, scheme)`: the bytes that $n$ weights take, as an `int`.
@@ -692,7 +692,7 @@ score("lab09-nf4", globals())
 #
 # *Example:* 129 weights in `"int4_grouped"` take 65 bytes of codes and 4 of steps: 69.
 #
-# **Predict first.** How many bits a weight does `"nf4_double"` take?
+# **Predict first.** How many bits per weight does `"nf4_double"` take?
 
 # %%
 predicted_bits = None  # your prediction, a number
@@ -729,7 +729,7 @@ self_check(
     ],
     equal=whole(),
 )
-if predicted(predicted_bits, question="bits a weight with double quantization?"):
+if predicted(predicted_bits, question="bits per weight with double quantization?"):
     n = 6_738_415_616  # of Llama 2 7B
     print(f"{8 * stored_bytes(n, 'nf4_double') / n:.3f} bits; you predicted {predicted_bits}.")
     schemes = ("int8", "int4_grouped", "nf4", "nf4_double")
@@ -875,7 +875,7 @@ self_check(
     equal=close(1e-4),
 )
 print(
-    "What leaked: output @ weight.T saves the weight, for x's gradient. `del` takes a name away only."
+    "What leaked: output @ weight.T saves the weight, for x's gradient. `del` only removes a name."
 )
 
 # %% nbgrader={"grade": true, "grade_id": "lab09-find_the_leak", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
@@ -894,10 +894,10 @@ score("lab09-find_the_leak", globals())
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab09-explain", "locked": false, "schema_version": 3, "solution": true, "task": false, "points": 2}
 # ### BEGIN SOLUTION
-# The error is half a step, and the step hangs on the largest value that shares it, not on bits alone. One value that
-# is a hundred times as large as the others leaves them a few codes out of 255, while in blocks it spoils 63
-# neighbours only. I would look at the largest size in each row and block over the typical one: at outliers, in weights
-# and in activations.
+# The error is half a step, and the step depends on the largest value that shares it, not on bits alone. One
+# value that is a hundred times as large as the others leaves them a few codes out of 255, while in blocks
+# it spoils 63 neighbours only. I would compare the largest size in each row and block with the typical one:
+# look for outliers, in weights and in activations.
 # ### END SOLUTION
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-fake_quant-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -971,7 +971,7 @@ score("lab09-fake_quant", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-lora-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.10 Adapters (stretch, 4 points, 17 minutes)
 #
-# Training a model takes 16 bytes a weight (lab 3). **LoRA** (Hu and others, 2021) freezes the model, and trains two
+# Training a model takes 16 bytes per weight (lab 3). **LoRA** (Hu and others, 2021) freezes the model, and trains two
 # thin matrices beside a layer: $y = W x + \frac{\alpha}{r} B A x$, with $A$ of shape $(r, \mathrm{in})$, $B$ of shape
 # $(\mathrm{out}, r)$, the rank $r$ and a factor $\alpha$. Only $A$ and $B$ have gradients and moments. The frozen weight
 # may have 4 bits: that is QLoRA.
@@ -1113,7 +1113,7 @@ if predicted(predicted_mib, question="how many MiB does a step take?"):
         f"{on_paper / MIB:.1f} MiB by qlora_peak, {metered / MIB:.1f} by the meter; you predicted {predicted_mib}."
     )
     codes = stored_bytes(12 * small.n_layers * small.d_model**2, "nf4")
-    print(f"Codes and absmax are {codes / MIB:.1f} MiB of it: most are activations and logits.")
+    print(f"Codes and absmax are {codes / MIB:.1f} MiB of it: most is activations and logits.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-ternary_linear-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.11 Three weights (stretch, 2 points, 6 minutes)
@@ -1181,8 +1181,9 @@ score("lab09-ternary_linear", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-adam8bit-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.12 Adam in 8 bits (stretch, 3 points, 14 minutes)
 #
-# Adam's two moments take 8 bytes a parameter. In 8-bit codes with a float32 step for each block of 256, they take 2.03.
-# The idea is that of Dettmers and others (2021), whose blocks are of 2,048 and whose codes aren't evenly spaced.
+# Adam's two moments take 8 bytes per parameter. In 8-bit codes with a float32 step for each block of 256,
+# they take 2.03. The idea is that of Dettmers and others (2021), whose blocks are of 2,048 and whose codes
+# aren't evenly spaced.
 #
 # Write `adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)`: Adam's step of lab 3, in place. It is
 # called under `torch.no_grad()`, with the same parameters in the same order each time. Between calls `state`, a dict,
@@ -1224,7 +1225,7 @@ def decode_blocks(codes: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
 
 
 def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8) -> None:
-    """Take one step of Adam in place, whose moments are kept as 8-bit codes."""
+    """Take one step of Adam in place, with its moments kept as 8-bit codes."""
     ### BEGIN SOLUTION
     t = state["t"] = state.get("t", 0) + 1
     for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
@@ -1243,7 +1244,7 @@ def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8) -
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab09-adam8bit-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 9.12, Adam in 8 bits
 def adams(params, grads, state, lr):
-    """torch's Adam, called as yours is."""
+    """torch's Adam, called like yours."""
     if "adam" not in state:
         state["adam"] = torch.optim.Adam(params, lr=lr, foreach=False)
     for param, grad in zip(params, grads, strict=True):
@@ -1286,7 +1287,7 @@ score("lab09-adam8bit", globals())
 # ## What you should now be able to say
 #
 # - The error of a code is half a step, and the largest value that shares a step sets it. So steps are local.
-# - Bytes of a scheme are codes plus steps: 8, 4.5 or 4.127 bits a weight.
+# - Bytes of a scheme are codes plus steps: 8, 4.5 or 4.127 bits per weight.
 # - A few columns of activations are too large for int8. They stay in float, and cost next to nothing.
 # - Codes needn't be evenly spaced: NF4 puts them where weights are.
 # - If you decode weights on the fly, make sure that autograd doesn't save the copies.

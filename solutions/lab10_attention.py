@@ -24,7 +24,7 @@
 # - count what attention computes and moves, and tell which of the two takes its time;
 # - write softmax, attention and its gradients block by block, in memory that grows linearly with the sequence;
 # - compute a loss whose logits are never all alive;
-# - (stretch) time modules, keep two bits a value for backward, and read a recorded memory snapshot.
+# - (stretch) time modules, keep two bits per value for backward, and read a recorded memory snapshot.
 #
 # | exercise | part | minutes | points |
 # |---|---|---|---|
@@ -231,10 +231,10 @@ if predicted(predicted_bound, question="Is standard attention bound by compute o
     }
     for name, (flops, moved) in operations.items():
         took = 1e6 * least_seconds(flops, moved, a100)
-        print(f"{name:18} {flops / moved:7.1f} flops a byte, at least {took:6.0f} µs")
+        print(f"{name:18} {flops / moved:7.1f} flops per byte, at least {took:6.0f} µs")
     show_figure(
         draw_roofline(operations, a100, a100.flops_per_s("fp16")),
-        "Reachable rate over flops a byte, a slope that bends into a flat roof at the ridge, 153. On "
+        "Reachable rate over flops per byte, a slope that bends into a flat roof at the ridge, 153. On "
         "the roof are attention tiled by 512 and the linear layer. On the slope, from below: Adam's "
         "step, GELU, standard attention and attention tiled by 128.",
     )
@@ -264,9 +264,9 @@ roofline_sliders(attention_cost, least_seconds)
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-online_softmax-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.3 Softmax online (core, 3 points, 11 minutes)
 #
-# Softmax seems to need a whole row: its maximum $m$, so that no $e^s$ overflows, and the sum $\ell = \sum_j e^{s_j - m}$.
-# But both can be updated, block by block. If a block raises the maximum from $m$ to $m'$, what was added up so far is off by
-# one factor:
+# Softmax seems to need a whole row: its maximum $m$, so that no $e^s$ overflows, and the sum $\ell = \sum_j
+# e^{s_j - m}$. But both can be updated, block by block. If a block raises the maximum from $m$ to $m'$, the
+# sum so far is off by one factor:
 #
 # $$\ell' = \ell\, e^{m - m'} + \sum_{j \in \text{block}} e^{s_j - m'}$$
 #
@@ -277,8 +277,9 @@ roofline_sliders(attention_cost, least_seconds)
 # - `weighted_sum(blocks)`: each block is a pair, scores `(n,)` and values `(n, width)`. Returns $\sum_j p_j v_j$, a tensor
 #   `(width,)`.
 #
-# Scores may be `-inf`, even a whole block. If all are, `online_softmax` returns `(-inf, 0.0)` and `weighted_sum` zeros. Mind that
-# $-\infty - (-\infty)$ is NaN. *Points:* all or nothing; 16 MiB of values in 32 blocks may take 3 MiB at once.
+# Scores may be `-inf`, even a whole block. If all are, `online_softmax` returns `(-inf, 0.0)` and
+# `weighted_sum` zeros. Note that $-\infty - (-\infty)$ is NaN. *Points:* all or nothing; 16 MiB of values
+# in 32 blocks may take 3 MiB at once.
 #
 # *Example:* blocks `[0, 0]` and `[ln 2]` give $(0.693, 2)$: the first two count half each once $\ln 2$ is the maximum.
 #
@@ -351,7 +352,7 @@ self_check(
             ([0.0, 0.0], [LN2]), (1.0, 1.25), "Numbers 0, 1, 2 by 1/4, 1/4, 1/2.", function=weighted
         ),
         Case(([1000.0], [off], [1000.0]), (1.0, 1.0), "No NaN from -inf.", function=weighted),
-        Case(([off], [0.0, 0.0]), (1.0, 1.5), "What is masked has no weight.", function=weighted),
+        Case(([off], [0.0, 0.0]), (1.0, 1.5), "Masked scores have no weight.", function=weighted),
         Case(([off], [off]), (0.0, 0.0), "Zeros for a row of -inf.", function=weighted),
     ],
     equal=close(1e-9),
@@ -377,8 +378,8 @@ score("lab10-online_softmax", globals())
 # `scaled_dot_product_attention`, for q, k, v of shape `(batch, heads, seq, head_dim)`.
 # - Go through blocks of rows; for each, through blocks of columns. Keep $m$, $\ell$ and the sum as tensors, one row for each
 #   row of the block.
-# - Beside q, k and v, at most $4\,n\,B + 6\,n\,d$ values are alive for each head ($n$ tokens, blocks of $B$, head of $d$), the output
-#   included. A mask of $n \times n$ is too much.
+# - Besides q, k and v, at most $4\,n\,B + 6\,n\,d$ values are alive for each head ($n$ tokens, blocks of
+#   $B$, head of $d$), the output included. A mask of $n \times n$ is too much.
 # - `block` need not divide `seq`. Not allowed: torch's attention.
 #
 # The stub splits off `tiled_forward`, which also returns $L = m + \ln \ell$ of each row, `(batch, heads, seq, 1)`: 10.5 needs it.
@@ -474,7 +475,7 @@ MOST_MIB = 4 * 1536 * (4 * 96 + 6 * 16) / MIB
 
 
 def attention_peak(attention):
-    """Return the MiB beside q, k and v of 1536 tokens in blocks of 96, or that they are few enough."""
+    """Return the MiB besides q, k and v of 1536 tokens in blocks of 96, or that they are few enough."""
     found = lab10.run_attention(attention, True, True, **SIZES, seed=0)["rise_bytes"] / MIB
     return "at most 2.8 MiB" if found <= MOST_MIB else f"{found:.1f} MiB"
 
@@ -541,12 +542,13 @@ score("lab10-tiled_attention", globals())
 #
 # $$dQ = dS\,K / \sqrt d, \qquad dK = dS^\top Q / \sqrt d$$
 #
-# $D_i = \sum_j P_{ij}\,dP_{ij}$, one number a row, is the second term of softmax's derivative. All products split into blocks: each block of rows and
-# columns adds to $dV$ and $dK$ of its columns, and to $dQ$ of its rows.
+# $D_i = \sum_j P_{ij}\,dP_{ij}$, one number per row, is the second term of softmax's derivative. All
+# products split into blocks: each block of rows and columns adds to $dV$ and $dK$ of its columns, and to
+# $dQ$ of its rows.
 #
 # Finish `TiledAttention`, called as `TiledAttention.apply(q, k, v, block, causal)`.
-# - After forward, q, k, v, the output and one number a row are kept, nothing else.
-# - In forward and backward together, at most $7\,n\,B + 10\,n\,d$ values a head are alive beside q, k and v.
+# - After forward, q, k, v, the output and one number per row are kept, nothing else.
+# - In forward and backward together, at most $7\,n\,B + 10\,n\,d$ values per head are alive besides q, k and v.
 #
 # *Points:* gradients 3, saved bytes 1, peak 1. *Example:* with one token the output is `v`, so $dV = dO$, and $dQ = dK = 0$.
 #
@@ -606,7 +608,7 @@ def gradients_off_by(attention, which, seq, block, causal):
 
 
 def kept_bytes(attention):
-    """Return whether forward keeps a float32 a row, beside what it was given and its output."""
+    """Return whether forward keeps one float32 per row, besides its inputs and its output."""
     sizes = {"batch": 1, "heads": 4, "seq": 512, "head_dim": 16, "block": 128, "causal": False}
     found = lab10.run_backward(attention, "kept", True, **sizes, seed=0)["kept_bytes"]
     return (
@@ -615,7 +617,7 @@ def kept_bytes(attention):
 
 
 def backward_peak(attention):
-    """Return the MiB of forward and backward beside q, k, v, or that they are few enough."""
+    """Return the MiB of forward and backward besides q, k, v, or that they are few enough."""
     sizes = {**SIZES, "seq": 1280, "block": 128}
     found = lab10.run_backward(attention, "one", True, **sizes, seed=0)["rise_bytes"] / MIB
     return (
@@ -698,7 +700,7 @@ if predicted(predicted_standard_mib, predicted_tiled_mib, question="MiB kept for
 # This attention cuts rows into blocks, and watches its probabilities: it returns the output, each row's entropy, and the
 # share that goes to the first token. Its results are right. Its memory isn't.
 #
-# Copy it as `lean_attention(q, k, v, block)`, and mend it. With 2048 tokens, one head of 32 and blocks of
+# Copy it as `lean_attention(q, k, v, block)`, and fix it. With 2048 tokens, one head of 32 and blocks of
 # 64 its peak is at most 5 MiB, q, k and v included. *Points:* same results 1, peak 1.
 #
 # *Example:* `wasteful_attention`, given below, has a peak of about 18 MiB.
@@ -795,8 +797,8 @@ score("lab10-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-chunked_cross_entropy-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.7 A loss without logits (core, 4 points, 10 minutes)
 #
-# Logits are `x @ weight.T`, for $n$ tokens and a vocabulary of $V$: far more values than x has. The loss needs one number a token of
-# them, and its gradient to the logits of token $i$ is
+# Logits are `x @ weight.T`, for $n$ tokens and a vocabulary of $V$: far more values than x has. The loss
+# needs one number per token of them, and its gradient to the logits of token $i$ is
 #
 # $$\frac{p_i - e_{t_i}}{\text{count}}$$
 #
@@ -806,15 +808,15 @@ score("lab10-find_the_leak", globals())
 # of x and weight after backward.
 # - x is `(n, width)`, weight `(V, width)`, targets `(n,)`. A target of -100 doesn't count; at least one does. `count` is how
 #   many do.
-# - One chunk's logits are alive at a time. Beside x and weight, at most $4\,c\,V$ values for chunks of $c$, plus four times
-#   x and weight.
+# - One chunk's logits are alive at a time. Besides x and weight, at most $4\,c\,V$ values for chunks of
+#   $c$, plus four times x and weight.
 # - Either compute both gradients in `forward` of an `autograd.Function`, and scale them in `backward`; or call
 #   `torch.utils.checkpoint.checkpoint(..., use_reentrant=False)` on each chunk.
 #
 # *Points:* all or nothing. *Example:* with `weight` all zeros the loss is $\ln V$.
 #
-# **Predict first.** 1024 tokens, a vocabulary of 16,384, float32. How many MiB does torch's loss take with backward, beside x and
-# weight?
+# **Predict first.** 1024 tokens, a vocabulary of 16,384, float32. How many MiB does torch's loss take with
+# backward, besides x and weight?
 
 # %%
 predicted_loss_mib = None  # your prediction, in MiB
@@ -928,18 +930,19 @@ score("lab10-chunked_cross_entropy", globals())
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab10-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# Backward computes the scores and probabilities again, one matrix product more, instead of reading them. But standard attention is bound
-# by memory: it moves the n by n matrices several times, and the processor waits. In blocks they never leave the processor's own
-# memory, so far fewer bytes are moved, and computing them again takes less time than reading them. Less memory is taken because only q, k, v, the
-# output and one number a row are kept, which grows linearly with the sequence and not with its square.
+# Backward computes the scores and probabilities again, one matrix product more, instead of reading them.
+# But standard attention is bound by memory: it moves the n by n matrices several times, and the processor
+# waits. In blocks they never leave the processor's own memory, so far fewer bytes are moved, and computing
+# them again takes less time than reading them. Less memory is taken because only q, k, v, the output and
+# one number per row are kept, which grows linearly with the sequence and not with its square.
 # ### END SOLUTION
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **The core ends here.** You should now be able to say:
-# - An operation is bound by compute or by memory, and its flops a byte tell which.
-# - Softmax can be updated: new maximum, one factor for all that was added up before.
-# - Attention needs $O(n)$ memory: one number a row is enough to compute the probabilities again.
-# - What is large and cheap to compute (probabilities, logits) needn't be stored, forward or backward.
+# - An operation is bound by compute or by memory, and its flops per byte tell which.
+# - Softmax can be updated: new maximum, one factor for the sum so far.
+# - Attention needs $O(n)$ memory: one number per row is enough to compute the probabilities again.
+# - Large tensors that are cheap to compute (probabilities, logits) needn't be stored, forward or backward.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-module_times-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.9 Time by module (stretch, 2 points, 12 minutes)
@@ -950,8 +953,8 @@ score("lab10-chunked_cross_entropy", globals())
 # Write `module_times(model, x)`: run `model(x)`, and return a dict from each module's name in
 # `model.named_modules()` to the seconds of its *own* forward, its children's left out, added up over all its calls. A module that never runs
 # takes 0, or is left out. Leave no hooks behind.
-# - Read the clock by `time.perf_counter()`. Grading puts a clock of its own in its place, which modules move: no busy machine
-#   changes your points.
+# - Read the clock by `time.perf_counter()`. Grading replaces it with a clock that modules move: a busy
+#   machine doesn't change your points.
 # - `module.register_forward_pre_hook(hook)` calls `hook(module, inputs)`,
 #   `register_forward_hook(hook)` calls `hook(module, inputs, output)`. Both return a handle with `remove()`.
 #
@@ -1034,7 +1037,7 @@ self_check(
         Case(
             (module_times, part("", 5, 5, inner)),
             {"": 0.01, "block": 0.3, "block.layer": 1.0, "block.act": 0.03},
-            "A child's time is its parent's business only, not its grandparent's again.",
+            "Subtract a child's time from its parent's only, not again from its grandparent's.",
             label="three levels",
         ),
         Case(
@@ -1094,21 +1097,22 @@ if predicted(predicted_linear_percent, question="How many percent in linear laye
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-times-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* At 256 tokens, attention's scores are little of the time: a linear layer's work grows with $n\,h^2$, that of
-# scores with $n^2 h$. The head is one product with 50,257 columns. On a GPU a clock must wait for the device, `torch.cuda.synchronize()`.
+# *What the picture shows.* At 256 tokens, attention's scores take little of the time: a linear layer's work
+# grows with $n\,h^2$, that of scores with $n^2 h$. The head is one product with 50,257 columns. On a GPU a
+# clock must wait for the device, `torch.cuda.synchronize()`.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-few_bit_gelu-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.10 A GELU of few bits (stretch, 3 points, 17 minutes)
 #
-# GELU keeps its whole input for backward, 32 bits a value. Its derivative is a smooth curve between -0.13 and 1.13. Replace it by a staircase:
-# cut the axis of $x$ into $2^b$ intervals, and give each one level. Then backward needs each value's interval only: $b$ bits
-# (Novikov and others, 2022).
+# GELU keeps its whole input for backward, 32 bits per value. Its derivative is a smooth curve between -0.13
+# and 1.13. Replace it with a staircase: cut the axis of $x$ into $2^b$ intervals, and give each one level.
+# Then backward needs each value's interval only: $b$ bits (Novikov and others, 2022).
 #
 # Write `few_bit_gelu(x, bits)` for 1, 2 or 4 bits. The result is `F.gelu(x)`, exactly. Backward multiplies the gradient that comes in by the level of each value.
-# - After forward, at most `bits` a value and 4 KiB are kept. `pack` and `unpack` are given.
+# - After forward, at most `bits` bits per value and 4 KiB are kept. `pack` and `unpack` are given.
 # - For normally distributed x the levels $\hat g$ are off from the derivative $g$ by $\|\hat g - g\| / \|g\|$ of at most 0.31, 0.16
 #   and 0.05, with 1, 2 and 4 bits.
-# - 24 of them added up, on 131,072 values, take at most 10 times x beside what they keep.
+# - 24 of them added up, on 131,072 values, take at most 10 times x besides what they keep.
 #
 # *Hint:* intervals with equal shares of a normal distribution have their ends at `torch.special.ndtri(k / 2**bits)`. The best level of an
 # interval is the mean derivative in it: take a few thousand fractional $k$, not equal steps of $x$. $g(x) = \Phi(x) + x\,\varphi(x)$, `ndtr` and density.
@@ -1137,7 +1141,7 @@ def unpack(packed, bits, n):
 
 
 def few_bit_gelu(x: torch.Tensor, bits: int) -> torch.Tensor:
-    """Return GELU of x; for backward a few bits a value are kept."""
+    """Return GELU of x; backward keeps a few bits per value."""
     ### BEGIN SOLUTION
     return FewBitGelu.apply(x, bits)
 
@@ -1260,10 +1264,10 @@ score("lab10-few_bit_gelu", globals())
 #
 # On a GPU, `torch.cuda.memory._record_memory_history(stacks="python")` notes each allocation with its stack, and `_snapshot()` returns
 # the notes. `snapshot["device_traces"][0]` is a list of events of the first GPU, in order. Each is a dict:
-# - `action`: `"alloc"`, `"free_requested"`, `"free_completed"`, and others, which you pass over. A block's bytes are taken from
-#   `alloc` until `free_completed`: another stream may still use it after the request.
-# - `addr` and `size`: a block is known by its address, which is used again after it's free. A free of an address that no event
-#   allocated is passed over.
+# - `action`: `"alloc"`, `"free_requested"`, `"free_completed"`, and others, which you skip. A block's bytes
+#   are taken from `alloc` until `free_completed`: another stream may still use it after the request.
+# - `addr` and `size`: a block is identified by its address, which is reused once it's free. A free of an
+#   address that no event allocated is skipped.
 # - `frames`: the stack of an `alloc`, innermost first; each frame has `filename`, `line` and `name`. It may be empty.
 #
 # Write `who_holds_the_peak(snapshot)`: the owners of all blocks that are taken at the peak, as a list of `(owner, bytes)`, the largest
@@ -1336,7 +1340,7 @@ self_check(
         ),
         holders_case(
             [("/home/you/train.py:3", 300)],
-            "A smaller sum later is no peak.",
+            "A smaller sum later isn't the peak.",
             "address used again",
             *(a, requested, completed, again),
         ),
@@ -1378,6 +1382,6 @@ score("lab10-who_holds_the_peak", globals())
 #
 # ## What you should now be able to say
 #
-# - Hooks time modules; own time is what the children don't take.
-# - For backward, a few bits a value may do: choose what to keep by what its derivative needs.
+# - Hooks time modules; own time leaves out the children's.
+# - For backward, a few bits per value may do: choose what to keep by what its derivative needs.
 # - A snapshot is a list of events. Its peak has owners, and each owner has a remedy.

@@ -1,4 +1,4 @@
-"""Answers of the course's bank, for tests: one by its name, or some as a bank of their own."""
+"""Answers of the course's bank, for tests: one by name, or some as a separate bank."""
 
 from __future__ import annotations
 

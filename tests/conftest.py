@@ -1,4 +1,4 @@
-"""What all tests share: one thread each, and the same examples on every run."""
+"""Settings of all tests: one thread each, and the same examples on every run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Typer takes the environment of GitHub's machines for a terminal with colours.
 os.environ.pop("GITHUB_ACTIONS", None)
 
-# A slow machine is no failure, and a test that passed here passes elsewhere.
+# A slow machine isn't a failure, and a test that passed here passes elsewhere.
 settings.register_profile("course", deadline=None, derandomize=True)
 settings.load_profile("course")
 
@@ -43,7 +43,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A real browser, for tests of what people open."""
+    """A real browser, for tests of pages."""
     with sync_playwright() as playwright:
         try:
             browser = launch_chromium(playwright)

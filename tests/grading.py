@@ -43,7 +43,7 @@ def released(lab: str = LAB05) -> Notebook:
 
 
 def solved(lab: str = LAB05) -> Notebook:
-    """The release with every exercise solved as the instructor did, and an answer in words."""
+    """The release with every exercise solved by the instructor's solution, and a text answer."""
     answers = {cell["id"]: cell["source"] for cell in _read("solutions", lab)["cells"]}
     notebook = in_words(released(lab))
     for cell in notebook["cells"]:
@@ -95,7 +95,7 @@ def grade_command(course: Path, lab: str, submitted: Path, out: Path, *more: str
 
 @dataclass
 class Class:
-    """A class of submissions below `folder`, the course that grades it, and what came of it."""
+    """A class of submissions below `folder`, the course that grades it, and the results."""
 
     folder: Path
     course: Path

@@ -1,4 +1,4 @@
-"""What is dear to make, made once for all of pytest's processes instead of once in each."""
+"""Expensive fixtures, made once for all of pytest's processes instead of once in each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @contextmanager
 def shared(name: str, make: Callable[[Path], T]) -> Iterator[T]:
-    """What `make(folder)` returns, from the first process of this run that asks for `name`.
+    """The result of `make(folder)`, from the first process of this run that asks for `name`.
 
     The others wait for it and get a copy (it travels as a pickle), and all see the same folder,
     which ordinary users may enter and no test may change. The last to leave removes it.

@@ -1,4 +1,4 @@
-"""Who may import whom: the arrows of the design, each with a test that shows the rule can fail."""
+"""Which folders may import which: the design's order, with a test that shows each rule can fail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORDERS = {
 }
 LIBRARY, GRADER = ([row.split(", ") for row in ORDERS[package].split(" < ")] for package in ORDERS)
 
-# What a folder of peakmem imports beside Python's own library and peakmem. IPython is there where a
+# A peakmem folder's imports besides Python's own library and peakmem. IPython is there where a
 # notebook is, and torch only names the device in labs and show.
 THIRD_PARTY = {
     "core": {"numpy"},
@@ -42,7 +42,7 @@ THIRD_PARTY = {
     "labs": {"numpy", "torch", "IPython", "matplotlib"},
     "show": {"numpy", "torch", "matplotlib", "ipywidgets", "traitlets", "typer", "rich"}
     | {"nbclient", "nbconvert", "nbformat"},  # these are the extra `lecture`
-    # One lab's own helpers, which stand where a notebook stands.
+    # One lab's own helpers, which run in a notebook.
     "labs/labNN": {"numpy", "torch", "IPython", "matplotlib", "ipywidgets", "tqdm"},
 }
 WITHOUT_TORCH = ("core", "numbers", "specs", "scale", "plan", "predict", "labs", "show")
@@ -58,7 +58,7 @@ POSIX_ONLY = {"crypt", "curses", "fcntl", "grp", "nis", "posix", "pty", "pwd", "
 }
 
 
-# What a file says it imports.
+# A file's imports.
 
 
 def imports_of(source: str) -> set[str]:
@@ -80,7 +80,7 @@ def notebook_source(notebook: Path) -> str:
 
 
 def student_files(root: Path) -> Iterator[Path]:
-    """What students get: the library, the labs, the lectures, start.py and course.py."""
+    """The students' files: the library, the labs, the lectures, start.py and course.py."""
     yield from sorted((root / "src").rglob("*.py"))
     yield from sorted((root / "labs").rglob("*.py"))
     for folder in ("labs", "lectures"):
@@ -100,7 +100,7 @@ def files_that_import(modules: set[str], files: Iterable[Path]) -> list[str]:
 
 
 def folder_of(*parts: str) -> str:
-    """The folder that a file or a module counts for: a lab's own helpers are one of their own."""
+    """The folder that a file or a module belongs to: each lab's own helpers form one."""
     helper = parts[0] == "labs" and len(parts) > 1 and re.match(r"lab\d\d", parts[1])
     return "labs/labNN" if helper else parts[0]
 
@@ -253,7 +253,7 @@ def test_a_long_module_without_a_reason_is_found(tmp_path: Path) -> None:
     assert found == {"ours/long.py", "ours/bare.py", "ours/elsewhere.py"}
 
 
-# What really happens: each import runs in a process of its own.
+# Real imports, each in its own process.
 
 
 def loaded_by(module: str, folder: Path) -> tuple[set[str], float]:
@@ -323,7 +323,7 @@ def test_a_heavy_import_is_found(tmp_path: Path) -> None:
 
 
 def test_the_guest_stands_alone(repository: Path) -> None:
-    """What students can read of the grader needs nothing that they can't."""
+    """The parts of the grader that students can read need no others."""
     files = sorted((repository / "autograder/sandbox/guest").glob("*.py"))
     assert files
     for file in files:

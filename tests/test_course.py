@@ -1,4 +1,4 @@
-"""course.py: what it installs and when, what it copies, and what it says when it cannot go on."""
+"""course.py: it installs, it copies, and it says why it can't continue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ version = "1"
 
 
 class Recorder:
-    """Runs nothing: notes the commands, and makes what the setup would have made."""
+    """Runs nothing: records the commands, and makes the files that the setup would have made."""
 
     def __init__(self, fails: str = "nothing") -> None:
         self.commands: list[list[str]] = []
@@ -46,7 +46,7 @@ class Recorder:
         return 1 if self.fails in arguments else 0
 
     def modules(self) -> list[str]:
-        """What was run with `python -m`, and forgets it."""
+        """Return the commands run with `python -m`, and forget them."""
         names = [command[2] for command in self.commands if command[1] == "-m"]
         self.commands.clear()
         return names
@@ -54,7 +54,7 @@ class Recorder:
 
 @pytest.fixture
 def folder(repository: Path, tmp_path: Path) -> Path:
-    """A course as small as can be: two packages that need nothing, and one lab."""
+    """A minimal course: two packages without requirements, and one lab."""
     root = tmp_path / "course"
     (root / "autograder").mkdir(parents=True)
     shutil.copy(repository / "course.py", root)
@@ -111,7 +111,7 @@ def test_a_python_without_venv_gets_one_sentence(
     assert recorder.commands == []
 
 
-# What it installs, and when
+# Installing
 
 
 def test_setup_happens_once(folder: Path) -> None:

@@ -72,7 +72,7 @@ def test_the_map_has_every_module_with_its_own_first_line(repository: Path, plac
 
 
 def modules_in(text: str) -> dict[tuple[str, str], str]:
-    """What a page says of each module: its folder is the heading, its name the row."""
+    """A page's line on each module: its folder is the heading, its name the row."""
     named = {}
     for section in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
         folder = section.partition("\n")[0]
@@ -165,7 +165,7 @@ def test_losses_in_few_bits_are_what_was_measured(repository: Path) -> None:
             assert f"{name} {row['bits']:.2f} | {row['loss']:.4f} |" in lecture
     assert lecture.count("trained rounded |") == 2
     adam, eight_bits = recorded["rows"][-2:]
-    assert f"{eight_bits['bits']:.2f} bits a parameter instead of {adam['bits']:.2f}" in lecture
+    assert f"{eight_bits['bits']:.2f} bits per parameter instead of {adam['bits']:.2f}" in lecture
     assert f"has a loss of {eight_bits['loss']:.4f}" in lecture
     assert recorded["command"] in page
 
@@ -294,7 +294,7 @@ def scratch(repository: Path, tmp_path: Path) -> Path:
 
 
 def carry_out(root: Path, about: str, block: str) -> None:
-    """Do what the first line of a block of the guide says."""
+    """Follow the first line of a block of the guide."""
     what, _, rest = about.partition(" ")
     if what == "append":
         path = root / rest.removeprefix("to ")

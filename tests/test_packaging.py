@@ -1,4 +1,4 @@
-"""What is installed: by students the library alone, by everybody the versions that were tested."""
+"""Installed packages: students get the library alone, and everyone the tested versions."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def undeclared(modules: set[str], declared: list[str]) -> set[str]:
 def test_what_is_imported_is_declared(repository: Path) -> None:
     library, tools = project(repository), project(repository / "autograder")
     ours = {"peakmem", "autograder"}
-    # What only still pages need, a cluster or a bench, is asked for by an extra.
+    # Packages for still pages, clusters or benchmarks alone belong to an extra.
     pages = library["optional-dependencies"]["lecture"]
     known = [*library["dependencies"], *pages]
     assert undeclared(imported(repository / "src") - ours, known) == set()
@@ -175,7 +175,7 @@ def needed(roots: list[Requirement]) -> Iterator[Requirement]:
 
 
 def not_pinned(roots: list[Requirement], pinned: dict[str, Requirement]) -> set[str]:
-    # Who asks for one exact version has pinned it; so torch does with CUDA's libraries.
+    # A requirement for one exact version is a pin, such as torch's on CUDA's libraries.
     open_to_choice = (r for r in needed(roots) if not str(r.specifier).startswith("=="))
     return {canonicalize_name(r.name) for r in open_to_choice} - pinned.keys() - OURS
 

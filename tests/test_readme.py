@@ -1,4 +1,4 @@
-"""README.md promises nothing that is not there."""
+"""README.md promises only what exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shared among processes of tests is made once, and cleared by the last."""
+"""Fixtures shared among test processes are made once, and removed by the last."""
 
 from __future__ import annotations
 

@@ -24,26 +24,26 @@ Sizes = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Leak:
-    """Code that computes right results and wastes memory, and what tells that it was mended."""
+    """Code that computes right results and wastes memory, and what shows that it was fixed."""
 
     #: Such as `lab04`; the task is `lab04-find_the_leak`.
     lab: str
-    #: The name of the function that students mend.
+    #: The name of the function that students fix.
     function: str
     #: `work(function, **sizes)` in the lab's probes: makes inputs, calls, returns plain data.
     work: Callable[..., Any]
-    #: The mended function, to which results are compared.
+    #: The fixed function, with which results are compared.
     reference: Function
     #: Draws the sizes of a small run, for results, and of a large one, for the peak.
     small: Callable[[np.random.Generator], Sizes]
     large: Callable[[np.random.Generator], Sizes]
-    #: What a large run may take, its inputs included.
+    #: The bytes that a large run may take, inputs included.
     most_bytes: Callable[[Sizes], int]
-    #: What a library's kernels take beside it, which the meter doesn't see and the kernel counts.
+    #: The bytes of a library's kernels on top, which the kernel counts and the meter doesn't see.
     scratch_bytes: int = field(default=0, kw_only=True)
     #: Address space for files that are mapped; only then may anything be written to files.
     window_bytes: Callable[[Sizes], int] = field(default=lambda sizes: 0, kw_only=True)
-    #: What students read of a mistake, by its id.
+    #: Messages for students, by mistake id.
     mistakes: Mapping[str, str]
     #: Functions whose results are those of a mistake.
     mutants: Mapping[str, Function] = field(default_factory=dict)

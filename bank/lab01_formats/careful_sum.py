@@ -19,7 +19,7 @@ def careful_sum(x, add):
 
 
 # %% right: kahan
-"""Kahan's compensation, 4 additions an element."""
+"""Kahan's compensation, 4 additions per element."""
 
 
 def careful_sum(x, add):

@@ -14,7 +14,7 @@ def activation_elements(op: str, **dims: int) -> int:
 
 
 # %% right: match
-"""Match, one product an op."""
+"""Match, one product per op."""
 def activation_elements(op, **dims):
     match op:
         case "conv2d":

@@ -29,7 +29,7 @@ def boundary_bytes(n_layers, tokens, d_model, bytes_per_element):
 
 
 # %% wrong: five_times
-"""The slide's rough 5 tensors a layer."""
+"""The slide's rough 5 tensors per layer."""
 def boundary_bytes(n_layers, tokens, d_model, bytes_per_element):
     return 5 * n_layers * tokens * d_model * bytes_per_element
 

@@ -9,7 +9,7 @@ def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
 
 
 # %% right: list_of_tensors
-"""Lists every tensor with its elements and bytes an element."""
+"""Lists every tensor with its elements and bytes per element."""
 def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
     wide = seq * batch * d_model
     pairs = seq * seq * batch * n_heads
@@ -54,7 +54,7 @@ def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
 
 
 # %% wrong: elements_in_fp32
-"""4 bytes an element."""
+"""4 bytes per element."""
 def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
     if attention not in ("standard", "flash"):
         raise ValueError(attention)

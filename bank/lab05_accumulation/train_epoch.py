@@ -391,7 +391,7 @@ def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, sch
 
 
 # %% wrong: drops_last_group
-"""No update for left-overs, their gradients stay. [earns 3]"""
+"""No update for leftovers, their gradients stay. [earns 3]"""
 import torch
 
 
@@ -411,7 +411,7 @@ def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, sch
 
 
 # %% wrong: drops_last_group_and_clears
-"""No update for left-overs, their gradients are cleared. [earns 3]"""
+"""No update for leftovers, their gradients are cleared. [earns 3]"""
 import torch
 
 
@@ -478,7 +478,7 @@ def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, sch
 
 
 # %% wrong: left_overs_unclipped
-"""Clips and schedules full groups only: the left-overs after the loop are forgotten. [earns 3]"""
+"""Clips and schedules full groups only: the leftovers after the loop are forgotten. [earns 3]"""
 import torch
 
 

@@ -25,7 +25,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -42,7 +42,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -187,7 +187,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -204,7 +204,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -269,7 +269,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -286,7 +286,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -349,7 +349,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -366,7 +366,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -427,7 +427,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -444,7 +444,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -510,7 +510,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -527,7 +527,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -590,7 +590,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -607,7 +607,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)
@@ -695,7 +695,7 @@ class ShardedLayer(nn.Module):
     def __init__(self, layer):
         super().__init__()
         self.shapes = {name: p.shape for name, p in layer.named_parameters()}
-        self.run = [layer]  # in a list: its parameters are none of this module's
+        self.run = [layer]  # in a list: its parameters aren't this module's
         if self.shapes:
             self.shard = nn.Parameter(chunks(list(layer.parameters()))[dist.get_rank()].clone())
             for p in layer.parameters():
@@ -712,7 +712,7 @@ class ShardedLayer(nn.Module):
 
 
 def chunks(tensors):
-    """All values of some tensors, padded with zeros, in equal chunks, one a rank."""
+    """All values of some tensors, padded with zeros, in equal chunks, one per rank."""
     world, n = dist.get_world_size(), sum(t.numel() for t in tensors)
     padding = tensors[0].new_zeros(-n % world)
     return torch.cat([*(t.detach().flatten() for t in tensors), padding]).chunk(world)

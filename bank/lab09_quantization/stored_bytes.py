@@ -1,5 +1,5 @@
 # %% right: branches
-"""One branch a scheme."""
+"""One branch per scheme."""
 def stored_bytes(n, scheme):
     halves, blocks = (n + 1) // 2, (n + 63) // 64
     if scheme == "int8":

@@ -613,7 +613,7 @@ class TiledAttention:
 
 
 # %% wrong: several_numbers_a_row
-"""Maximum and sum are kept, two numbers a row. [earns 4]"""
+"""Maximum and sum are kept, two numbers per row. [earns 4]"""
 
 import math
 

@@ -1,9 +1,9 @@
-"""Looks through the library for what answers an exercise.
+"""Searches the library for functions that answer an exercise.
 
 A right answer of the bank is run through the exercise's probe, and each call of it is recorded.
 Then every public function and class of peakmem is called with the arguments of these calls, in all
-orders, with objects of the library's own where it asks for such. What returns the same values on
-all calls takes the right answer's place, and the exercise's judge has the last word.
+orders, with objects of the library's own where it asks for such. A function that returns the same
+values on all calls replaces the right answer, and the exercise's judge decides.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Call:
 def answers_to(task: Task, lab: Lab, hides: Sequence[str] | None = None) -> set[str]:
     """Return the public names of peakmem that answer one of the functions that `task` asks for.
 
-    Left out are modules that the lab hides, or those in `hides`, with all that import them.
+    Omits modules that the lab hides, or those in `hides`, with all that import them.
     """
     names = public_names(lab.hides if hides is None else hides)
     drawn = [case for seed in _SEEDS for case in task.cases(np.random.default_rng(seed))]
@@ -184,7 +184,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _size(value: Any) -> int:
-    """How much a value tells: one that is nought or true may be met by chance."""
+    """How much a value reveals: 0 or True may match by chance."""
     return len(repr(value)) if isinstance(value, np.ndarray) or value else 0
 
 
@@ -224,12 +224,12 @@ def _agrees(expression: Expression, call: _Call) -> bool:
 
 
 class _TooLong(Exception):
-    """A candidate computed for too long to be looked at."""
+    """A candidate took too long."""
 
 
 @contextmanager
 def _cpu_limit() -> Iterator[None]:
-    """Stop what runs in the block after a while, and keep its warnings from ending it."""
+    """Stop the block's code after a while, and keep its warnings from ending it."""
     signal.signal(signal.SIGVTALRM, _raise_too_long)
     # Again and again, since Python swallows what is raised in the callback of a weak reference.
     signal.setitimer(signal.ITIMER_VIRTUAL, _CPU_SECONDS, _CPU_SECONDS)
@@ -340,7 +340,7 @@ def _calling(candidate: Any, names: Sequence[str], makes: Sequence[Expression]) 
 def _choices(
     parameter: inspect.Parameter, arguments: Arguments
 ) -> Iterator[tuple[int, Expression]]:
-    """What a parameter may be given, each with the place of the argument that it uses up, or -1."""
+    """Possible values of a parameter, each with the position of the argument it uses up, or -1."""
     wanted = str(parameter.annotation)
     for place, argument in enumerate(arguments):
         if _may_be(argument, wanted):

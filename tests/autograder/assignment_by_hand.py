@@ -1,6 +1,6 @@
 """An ordinary assignment written by hand: two notebooks with one of every kind of cell, and data.
 
-It is laid out as nbgrader's own documentation has it, so that nbgrader itself can grade it too.
+Its layout follows nbgrader's documentation, so that nbgrader itself can grade it too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NAME, PROBLEM1, PROBLEM2 = "ps1", "problem1", "problem2"
 DATA = "amount\n1\n2\n3\n"
 HELPER = "def twice(x):\n    return 2 * x\n"
 STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
-# What the instructor's solution regions hold, by the solution cell's name.
+# The instructor's solution regions, by the solution cell's name.
 SOLVED = {
     "square": "return x * x",
     "total": "return sum(amounts)",
@@ -168,7 +168,7 @@ def write_course(root: Path, source_folder: str = "source", config: str = "") ->
 
 
 def released(build: Callable[[], Json]) -> Json:
-    """What students get, made by hand: an oracle for what nbgrader's own steps make."""
+    """The release, written by hand: an oracle for nbgrader's own steps."""
     made = build()
     for cell in made["cells"]:
         text = "YOUR ANSWER HERE" if cell["cell_type"] == "markdown" else STUB
@@ -205,7 +205,7 @@ def answer(made: Json, **bodies: str) -> Json:
 
 
 def submission(**bodies: str) -> dict[str, Json]:
-    """Both notebooks, solved, but for these solution cells."""
+    """Both notebooks, solved except for these solution cells."""
     first = SOLVED | {"essay": "It fits."} | bodies
     second = {"cube": first.pop("cube")}
     return {

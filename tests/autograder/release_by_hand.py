@@ -1,4 +1,4 @@
-"""A small released notebook, written by hand, for tests that need one of every kind of cell."""
+"""A small released notebook, written by hand, with one cell of every kind."""
 
 from __future__ import annotations
 

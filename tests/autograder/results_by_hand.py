@@ -94,7 +94,7 @@ def give_points(out: Path, student: str, cell: str, points: float, comment: str 
 
 
 def tables(out: Path) -> dict[str, bytes]:
-    """All that leaves a results folder, by its path there, but for where the folder lies."""
+    """All published files of a results folder, by relative path."""
     whole = ("grades.csv", "manual_review.csv", "export/*.csv", "export/*.zip")
     patterns = (*whole, "feedback/*/*.html", "autograded/*/*/*.ipynb")
     files = (path for pattern in patterns for path in sorted(out.glob(pattern)))
@@ -107,7 +107,7 @@ def tables(out: Path) -> dict[str, bytes]:
 
 
 def gradebook_rows(out: Path) -> list[tuple[Any, ...]]:
-    """All grades and comments, people's included, read without the grader's code."""
+    """All grades and comments, manual ones included, read without the grader's code."""
     joined = (
         "JOIN submitted_notebook n ON t.notebook_id = n.id "
         "JOIN submitted_assignment a ON n.assignment_id = a.id "

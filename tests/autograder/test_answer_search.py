@@ -15,7 +15,7 @@ from tests.autograder.answer_search import answers_to, public_names
 
 REPOSITORY = Path(__file__).parents[2]
 
-# What is measured is torch's work on tensors, or takes a GPU; the search compares plain values.
+# Measured exercises time torch's work on tensors, or need a GPU; the search compares plain values.
 # saved_bytes calls torch for each of its many cases, which takes a minute.
 TASKS = [
     task
@@ -27,7 +27,7 @@ TASKS = [
 # The search cuts candidates short, and one of them may be in the callback of a weak reference then.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
-# What an exercise is answered by all the same, with the reason.
+# Functions that answer an exercise nevertheless, with the reason.
 TAUGHT: dict[str, set[str]] = {}
 
 

@@ -1,4 +1,4 @@
-"""What an instructor, and a script, see of the commands, on a class of four."""
+"""The commands as an instructor and a script see them, on a class of four."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def class_(tmp_path_factory: pytest.TempPathFactory) -> Class:
 
 @pytest.fixture
 def room(class_: Class, tmp_path: Path) -> Class:
-    """A copy of the graded class, to do with as a test likes."""
+    """A copy of the graded class, for a test to change."""
     return class_.copied(tmp_path / "class")
 
 
@@ -373,13 +373,13 @@ INSIDE = terms_of(LAB05, COURSE, Limits(), isolated=True)
 @pytest.mark.parametrize(
     ("held", "gpu_missed", "room", "done"),
     [
-        # What `grade` keeps: other limits, another lab, no GPU then; not what ran unprotected.
+        # Results that `grade` keeps: other limits, another lab, no GPU then; not unprotected runs.
         (INSIDE, False, {"keeps_old": True}, True),
         (INSIDE | {"lab": "old", "limits": {}}, False, {"keeps_old": True}, True),
         (INSIDE, True, {"keeps_old": True, "gpu": True}, True),
         (INSIDE | {"isolated": False}, False, {"keeps_old": True}, False),
         (INSIDE, False, {"keeps_old": True, "isolated": False}, True),
-        # What `regrade` takes over from a run that was cut off: what is made as it would make it.
+        # Results that `regrade` takes over from an interrupted run: those it would have made.
         (INSIDE, False, {}, True),
         (INSIDE | {"lab": "old"}, False, {}, False),
         (INSIDE, True, {}, True),

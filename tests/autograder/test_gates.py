@@ -1,4 +1,4 @@
-"""All that leaves the grader passes one gate for each place it goes to: none is gone round."""
+"""Everything that leaves the grader passes one gate per destination; no code bypasses one."""
 
 import ast
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ GATES = {
     # HTML that is not escaped again: cleaned, or our own
     ("feedback", "feedback_cells"): {"Markup", "Markup.escape"},
 }
-# What runs beside a student, or tells of the machine alone; folders end in a slash.
+# Modules that run beside a student, or report on the machine alone; folders end in a slash.
 ELSEWHERE = (
     "authoring/release.py",  # what students get, made of the course's own pages
     "grading/stock.py",  # prints into a notebook, in the student's own kernel
@@ -22,7 +22,7 @@ ELSEWHERE = (
 
 
 def calls_past_the_gates(package: Path) -> Iterator[str]:
-    """Yield `module: call` for each call that belongs to a gate and stands elsewhere."""
+    """Yield `module: call` for each call outside the gate it belongs to."""
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package).as_posix()
         if name.startswith(ELSEWHERE):

@@ -1,7 +1,7 @@
-"""Judges look at all that an answer says: a change of any leaf of a right one is noticed.
+"""Judges check every part of an answer: they notice a change to any leaf of a right one.
 
-The answers of the bank's first right file are changed leaf by leaf. What no judge looks at, a
-student's process may say as it likes; so each such leaf stands in UNSEEN, with the reason.
+The answers of the bank's first right file are changed leaf by leaf. A student's process may forge
+leaves that no judge checks, so UNSEEN lists each of them with a reason.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ UNSEEN = [
     Unseen("lab05-accumulate_gradients", ".waiting", LATER),
     Unseen("lab05-accumulate_token_mean", ".gradients", LATER),
     Unseen("lab05-accumulate_token_mean", ".sizes", LATER),
-    Unseen("lab05-train_epoch", ".events", OTHER_PART, ("left-overs",)),
+    Unseen("lab05-train_epoch", ".events", OTHER_PART, ("leftovers",)),
     Unseen("lab05-train_epoch", ".gradients", LATER),
     Unseen("lab05-train_epoch", ".waiting", LATER),
     *(
@@ -110,7 +110,7 @@ class Changed:
 
 
 def changes(value: Any, path: Path = ()) -> Iterator[Changed]:
-    """All that can be changed about a plain value."""
+    """All possible changes to a plain value."""
     if isinstance(value, (list, tuple)) and not _is_raised(value):
         if value:
             yield Changed(path, [type(value)(), value[:-1], None])
@@ -255,7 +255,7 @@ def test_every_leaf_of_a_right_answer_matters_and_nothing_is_never_right(task: T
     assert missed == []
 
 
-# The fuzz itself: judges with the holes that it is there for
+# The fuzz itself: judges with the holes that it should find
 
 
 def _passed(judge: Callable[[Any], bool], value: Any) -> set[str]:

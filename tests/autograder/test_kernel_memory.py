@@ -1,4 +1,4 @@
-"""Memory of the kernel's own: what a submission may not ask it for, and what honest code may."""
+"""The kernel's own memory: requests refused to a submission, and those allowed to honest code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ allow = struct.pack("I", 0x7FFF0000)  # the kernel is only asked whether it know
 x86 = os.uname().machine == "x86_64"
 """
 
-# Each asks once for something of which a process may otherwise have any amount.
+# Each requests one unit of a resource that is otherwise unlimited.
 HOARDS = {
     "F_SETLK": "fcntl.fcntl(file, 6, lock)",
     "F_SETLKW": "fcntl.fcntl(file, 7, lock)",
@@ -55,7 +55,7 @@ HOARDS = {
     "landlock": "had(libc.syscall(444, struct.pack('Q', 1), 8, 0))",
     "more filters of calls": "had(libc.syscall(317 if x86 else 277, 2, 0, allow))",
 }
-# What a kernel may lack, or grant to nobody; a filter refuses it on those that have it.
+# Calls that a kernel may lack or refuse to everyone; a filter refuses them elsewhere.
 RARE = {"futex tables": "had(libc.prctl(78, 1, 16, 0, 0))", "landlock": HOARDS["landlock"]}
 
 
@@ -113,7 +113,7 @@ def test_outside_more_of_them_wait() -> None:
         assert int(printed(student, SIGNALS)) == 2000
 
 
-# Far fewer bytes than the limit are mapped, and each socket is empty: what they can hold counts.
+# Far fewer bytes than the limit are mapped, and each socket is empty: their capacity counts.
 PAIRS = """
 import os, socket, time
 def hoard():

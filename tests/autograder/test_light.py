@@ -1,4 +1,4 @@
-"""What the grader's processes import: none of what takes a second and is not needed there."""
+"""The grader's processes import no slow module that they don't need."""
 
 import subprocess
 import sys

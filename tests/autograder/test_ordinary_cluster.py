@@ -20,7 +20,7 @@ PLOT = "import mine\nprint(mine.WORD, open('data.csv').readline())"
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The course, and a class that has handed in."""
+    """The course, and a class's submissions."""
     root = write_course(tmp_path_factory.mktemp("course"))
     handed = {
         "right": submission(),

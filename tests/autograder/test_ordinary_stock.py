@@ -1,4 +1,4 @@
-"""The same class graded by nbgrader itself and by us: the same scores, but where the guide says."""
+"""The same class graded by nbgrader and by us: the same scores, with the guide's exceptions."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ ESSAY, PLOT, PROJECT, ZERO = (
 )
 CUBE = f"{PROBLEM2}/test_square"
 LOOPS = "loops"  # the student whose code does
-WAITS = (None, True)  # a person has to give it
+WAITS = (None, True)  # an instructor has to give it
 
 Scores = dict[str, dict[str, tuple[float | None, bool]]]
 
 
 def values():
-    """What the last line of a test may show, by the student who has it shown."""
+    """The possible values of a test's last line, by the student whose code shows it."""
     return {
         "true": "return True",
         "false": "return False",
@@ -89,7 +89,7 @@ def duplicated():
 
 
 def by_student():
-    """The class, by name; the names say what is particular."""
+    """The class; the names say what is special about each."""
     made = {
         "right": submission(),
         "wrong": submission(square="return abs(x)", total="return 0", cube="return 1"),
@@ -110,7 +110,7 @@ def by_student():
     return made | {name: submission(value=body) for name, body in values().items()}
 
 
-# What nbgrader does not grade: it gives up on the submission, and so the class.
+# A submission that nbgrader gives up on, and with it the class.
 NOT_BY_STOCK = {"above", "duplicated", "exits"}
 # Where our own rules differ from nbgrader's, as docs/ordinary.md says.
 SANER = {
@@ -157,7 +157,7 @@ def by_nbgrader(course: Path, settings: Mapping[str, Any] | None = None) -> Scor
         patch.chdir(course)
         api = NbGraderAPI(config=config)
         assert api.generate_assignment(NAME)["success"]
-        # By the clock a busy machine is late with anybody's cell, and nbgrader would stop that.
+        # On a busy machine any cell may be late by the clock, and nbgrader would stop it.
         hurried = NbGraderAPI(config=Config(config))
         hurried.config.Execute.timeout = 3
         graders = {student: hurried if student == LOOPS else api for student in students}
@@ -167,7 +167,7 @@ def by_nbgrader(course: Path, settings: Mapping[str, Any] | None = None) -> Scor
 
 
 def graded(course, out, rules):
-    """What we give, read from the gradebook as nbgrader reads it."""
+    """Our scores, read from the gradebook as nbgrader reads it."""
     limits = Limits(cell_seconds=2.0)
     room = Classroom(NAME, OutFolder(out), Course(course), b"secret", limits, rules=rules)
     for _ in grade_all(room, take(room, course / "submitted"), workers=2):
@@ -187,7 +187,7 @@ def by_our_rules(course, tmp_path_factory):
 
 
 def scores(url) -> Scores:
-    """Each student's (score, needs a person) by cell."""
+    """Each student's (score, needs manual grading) by cell."""
     from nbgrader.api import Gradebook
 
     with warnings.catch_warnings(action="ignore"), Gradebook(url) as gradebook:

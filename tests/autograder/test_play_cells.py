@@ -1,4 +1,4 @@
-"""The cell of each lab that one plays with puts out a widget, in a kernel as students have it."""
+"""Each lab's interactive cell outputs a widget, in a kernel like the students'."""
 
 from __future__ import annotations
 

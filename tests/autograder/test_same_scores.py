@@ -37,5 +37,5 @@ def test_a_solution_is_graded_alike_each_time(tmp_path: Path, lab: str) -> None:
     assert set(found.values()) == {COPIES}, "some copies were scored otherwise"
     assert {task for task, *_ in found} == {task.id for task in find_lab(lab).tasks}
     for task, status, score, best in found:
-        # What needs a GPU has no score where there is none.
+        # Exercises that need a GPU have no score without one.
         assert (status, score) in {("correct", best), ("needs a GPU", "")}, task

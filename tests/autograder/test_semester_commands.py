@@ -1,4 +1,4 @@
-"""What an instructor does over a semester, by the commands, on a class of three and one absent."""
+"""An instructor's commands over a semester, on a class of three and one absent student."""
 
 import json
 import shutil
@@ -79,7 +79,7 @@ def graded(tmp_path_factory):
 
 @pytest.fixture
 def room(graded, tmp_path):
-    """A copy of the graded class, to do with as a test likes."""
+    """A copy of the graded class, for a test to change."""
     return graded.copied(tmp_path / "class")
 
 
@@ -103,7 +103,7 @@ def answer(monkeypatch, said):
 
 
 def in_this_process(items, work, workers):
-    """What `pool.run_all` does, in the only process that knows of a task put into a lab."""
+    """Like `pool.run_all`, in the only process that knows of a task added to a lab."""
     with work.make_worker(0) as do:
         yield from ((item, do(item)) for item in items)
 
@@ -120,7 +120,7 @@ def judged_by(ok):
 
 
 def by_hand(out, student, score=None, comment=None):
-    """What a person gave for the answer in words; with arguments, have one give it."""
+    """The manual points for the text answer; with arguments, set them."""
     with closing(Gradebook(f"sqlite:///{out / 'gradebook.db'}")) as book:
         grade = book.find_grade(EXPLAIN, LAB05, LAB05, student)
         note = book.find_comment(EXPLAIN, LAB05, LAB05, student)

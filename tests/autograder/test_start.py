@@ -1,4 +1,4 @@
-"""start.py of the zip: what it installs, what it copies, and that it overwrites nothing."""
+"""start.py of the zip: it installs, it copies, and it overwrites nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def notebook(release: str, text: str = "") -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What a zip unpacks to, with a wheel that is none."""
+    """An unpacked zip, with a fake wheel."""
     root = tmp_path / "peakmem-labs"
     released = root / "released" / LAB / f"{LAB}.ipynb"
     released.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Memory that counts in no process's size: none of it is to be had in the sandbox."""
+"""Memory that counts in no process's size: the sandbox refuses it."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from autograder.sandbox.host.unprotected import Unprotected
 
 pytestmark = pytest.mark.sandbox
 
-# Pages that were let go of stay where they are, for they are shared; `Shmem` counts them.
+# Released pages stay in place because they are shared; `Shmem` counts them.
 SHARED = """
 import mmap
 def had(*of):
@@ -66,7 +66,7 @@ def test_what_libraries_share_through_files_is_to_be_had(sandbox):
     assert printed(sandbox, HONEST) == "3 True\n0\n[1]\n"
 
 
-# As CUDA does: addresses for more memory than there is, of which little is ever touched.
+# Like CUDA: addresses for more memory than exists, little of it ever touched.
 RESERVES = "import mmap; print(len(mmap.mmap(-1, 2**40, flags=mmap.MAP_PRIVATE | 0x4000)))"
 
 

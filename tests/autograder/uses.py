@@ -1,4 +1,4 @@
-"""What a task's ban finds in sources, by name."""
+"""The names that a task's ban finds in sources."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["names_used", "names_used_by"]
 
 
 def names_used_by(task: Task, *sources: str, allows: Sequence[str] = ()) -> list[str]:
-    """What `task` forbids of cells with these sources, none of which is another exercise's."""
+    """The names that `task` forbids in cells with these sources; none is another exercise's."""
     cells = [RunCell(place, source, "own") for place, source in enumerate(sources)]
     return [use.name for use in banned_uses(task, cells, allows)]
 
 
 def names_used(ban: Ban, defines: Sequence[str], sources: Sequence[str]) -> list[str]:
-    """What `ban` forbids of an exercise that asks for the names in `defines`."""
+    """The names that `ban` forbids in an exercise that asks for the names in `defines`."""
     task = Task("lab01-f", {"part": 1}, tuple(defines), "f", lambda _: [], lambda *_: {}, ban=ban)
     return names_used_by(task, *sources)

@@ -1,4 +1,4 @@
-"""A dozen configurations predicted and measured; the whole grid is `course.py bench accuracy`."""
+"""A dozen configurations predicted and measured; `course.py bench accuracy` runs the whole grid."""
 
 from __future__ import annotations
 

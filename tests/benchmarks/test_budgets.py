@@ -1,4 +1,4 @@
-"""What answers need, and the conditions under which right ones are graded."""
+"""The memory needs of answers, and the conditions under which right ones are graded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GPU run where there is none: what is not run is said so, and never counts as passed."""
+"""The GPU run without a GPU: parts that don't run are reported, and never count as passed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random notebooks of the bank's answers: no right one loses a point for what stands beside it."""
+"""Random notebooks of the bank's answers: no right one loses a point for its neighbours."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_a_sample_of_modules_is_exact_or_refused() -> None:
 
 
 def grows(device: torch.device) -> Callable[[], object]:
-    """A build_step that goes another way when it is traced: what is off must be seen to be."""
+    """A build_step that behaves differently when traced: the table must show the deviation."""
     traced = torch._guards.detect_fake_mode() is not None
     x = torch.ones(100 if traced else 200, requires_grad=True)
     return lambda: (x * 2).sum().backward()

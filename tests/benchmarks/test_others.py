@@ -1,4 +1,4 @@
-"""Other people's estimates on measured steps: their own code where it is installed."""
+"""Others' estimates on measured steps: by their own code if it is installed."""
 
 from __future__ import annotations
 

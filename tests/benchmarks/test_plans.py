@@ -11,7 +11,7 @@ def test_every_plan_keeps_its_budget_and_its_predicted_peak() -> None:
     rows = measure_plans(torch.device("cpu"))
     assert {"keep all", "optimal", "joint"} <= {row.name for row in rows}
     for row in rows:
-        # A copy that is quick beside compute that is slow for once makes room earlier than planned.
+        # A copy that is fast for once, next to slow compute, makes room earlier than planned.
         least = 0.98 if row.copies == 0 else 0.0
         assert least <= row.peak_bytes / row.predicted_peak_bytes <= 1.02
         assert row.budget_bytes is None or row.peak_bytes <= row.budget_bytes

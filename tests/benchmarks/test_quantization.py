@@ -1,4 +1,4 @@
-"""The benchmark of few bits on a model that is trained for seconds, and what it must notice."""
+"""The benchmark of few bits on a model trained for seconds, and the faults it must notice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_training_learns_and_few_bits_cost(rows: dict[tuple[str, str], Row]) -> 
     after = "rounded after training"
     fp32 = rows[after, "fp32"].loss
     assert fp32 < 3.0  # ln 28 = 3.33 is a guess
-    assert rows[after, "int8, one scale a row"].loss == pytest.approx(fp32, rel=0.01)
+    assert rows[after, "int8, one scale per row"].loss == pytest.approx(fp32, rel=0.01)
     assert rows[after, "int8 products"].loss == pytest.approx(fp32, rel=0.02)
     assert rows["optimizer", "Adam"].loss == fp32
     assert rows["optimizer", "8-bit Adam"].loss == pytest.approx(fp32, rel=0.02)
@@ -62,20 +62,20 @@ def test_a_quantizer_that_drops_the_scale_of_rows_is_noticed(names: Mapping[str,
     rest = [
         Row(kind, way, 8.0, 0.1)
         for kind, way in (
-            ("trained rounded", "int3, one scale a row"),
+            ("trained rounded", "int3, one scale per row"),
             ("trained rounded", "ternary"),
             ("optimizer", "Adam"),
             ("optimizer", "8-bit Adam"),
         )
     ]
-    assert any("int8, one scale a row" in said for said in problems([*found, *rest]))
+    assert any("int8, one scale per row" in said for said in problems([*found, *rest]))
 
 
 @pytest.mark.parametrize(
     ("kind", "way"),
     [
-        ("rounded after training", "int4, one scale a row"),
-        ("trained rounded", "int3, one scale a row"),
+        ("rounded after training", "int4, one scale per row"),
+        ("trained rounded", "int3, one scale per row"),
         ("trained rounded", "ternary"),
         ("optimizer", "8-bit Adam"),
     ],

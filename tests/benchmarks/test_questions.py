@@ -1,4 +1,4 @@
-"""The twenty questions: each command is run, and the page has what it prints."""
+"""The twenty questions: each command runs, and the page has its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real JupyterLab, and pages of the browser that must not complain."""
+"""A real JupyterLab, and browser pages that must not log errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def listens(port: int) -> bool:
 
 
 class JupyterLab:
-    """A JupyterLab with nobody's settings but those that it is started with."""
+    """A JupyterLab without user settings, except those it is started with."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -75,7 +75,7 @@ def jupyter(tmp_path: Path) -> Iterator[JupyterLab]:
 
 
 class Voila(JupyterLab):
-    """A lecture as a page of its own, under nobody's settings."""
+    """A lecture as a separate page, without user settings."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home)
@@ -100,7 +100,7 @@ def voila(tmp_path: Path) -> Iterator[Voila]:
 
 
 def listen(page: Page) -> list[str]:
-    """The list that errors in the page's console go to, and those that no code caught."""
+    """The list of the page's console errors and uncaught exceptions."""
     said: list[str] = []
     page.on("console", lambda message: message.type == "error" and said.append(message.text))
     page.on("pageerror", lambda error: said.append(error.message))

@@ -1,4 +1,4 @@
-"""All calculators on a projector: legible from the last row, in one piece, in both themes."""
+"""All calculators on a projector: legible from the last row, not cut off, in both themes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.browser.test_student import InstalledCourse, run_all
 _SIZE_PX = 18
 _CONTRAST = 4.5  # WCAG 2, level AA, for text of any size
 _SCREEN = {"width": 1280, "height": 720}
-# What stands on the right once it is drawn; remedies and the button are of views without a picture.
+# The right side once it is drawn; remedies and the button belong to views without a picture.
 _DRAWN = (
     ".peakmem-right svg:visible, .peakmem-bits:visible, .peakmem-remedies:visible, "
     ".peakmem-right button:has-text('Look for cheap changes'):visible"
@@ -110,7 +110,7 @@ class Seen(NamedTuple):
     texts: list[dict[str, Any]]
 
     def faults(self) -> list[str]:
-        """Return what a lecture hall could not use."""
+        """Return the faults for a lecture hall."""
         found = [] if self.height <= _SCREEN["height"] else [f"it is {self.height:.0f} px high"]
         if not self.beside:
             found.append("the picture is not beside the controls")

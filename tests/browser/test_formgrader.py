@@ -1,4 +1,4 @@
-"""An instructor opens Formgrader by the command, grades an answer in words, and exports it."""
+"""An instructor opens Formgrader with the command, grades a text answer, and exports it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.sandbox
 
 @pytest.fixture
 def room(tmp_path: Path) -> Class:
-    """A class of one, graded; its answer in words waits."""
+    """A class of one, graded; its text answer waits for manual grading."""
     folder = tmp_path / "a class, 100 % #1"
     folder.mkdir()
     room = Class(folder, course_copy(tmp_path / "course"))

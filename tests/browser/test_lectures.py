@@ -55,7 +55,7 @@ def calculator(page: Page, place: int) -> Locator:
 
 
 def guess(on: Locator, number: str) -> None:
-    """Enter a guess and ask for the answer, as a person does."""
+    """Enter a guess and ask for the answer, like a user."""
     on.locator(".peakmem-guess input").first.fill(number)
     on.get_by_role("button", name="Show the answer").click()
 

@@ -1,4 +1,4 @@
-"""The tests of this folder hear when a page complains."""
+"""The tests in this folder fail if a page logs errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A student's first minutes: the lab opens, runs, tells what is solved and what is not yet."""
+"""A student's first minutes: the lab opens, runs, and reports solved and unsolved exercises."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_student_opens_runs_solves_and_validates(
 
 
 def squeezed(text: str) -> str:
-    """The text without white space, of which a page has its own."""
+    """The text without white space, since a page adds its own."""
     return "".join(text.split())
 
 

@@ -1,4 +1,4 @@
-"""One class, graded once without any fault: what every disturbed run has to come to."""
+"""One class, graded once without any fault: the result that every disturbed run has to reach."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Class:
 
 @pytest.fixture(scope="session")
 def earlier(undisturbed: Class, tmp_path_factory: pytest.TempPathFactory) -> Class:
-    """The class, graded when the slow student had handed in other work; that is replaced now."""
+    """The class, graded before the slow student replaced the submission."""
     room = elsewhere(undisturbed, tmp_path_factory.mktemp("earlier"))
     handed_in = room.submitted / "a-slow-one" / LAB05 / f"{LAB05}.ipynb"
     final = handed_in.read_bytes()
@@ -46,5 +46,5 @@ def room(undisturbed: Class, tmp_path: Path) -> Class:
 
 @pytest.fixture
 def regraded(earlier: Class, tmp_path: Path) -> Class:
-    """The class with the grades of `earlier`, of which one student's are out of date."""
+    """The class with the grades of `earlier`; one student's are out of date."""
     return elsewhere(earlier, tmp_path, graded=True)

@@ -1,7 +1,7 @@
 """A class that faults are injected into while the real command grades it, and how to inject them.
 
-Every fault is real: signals, full disks, locks. What a test waits for is an event that it can see
-from outside, a process, a file or a lock, never a time.
+Every fault is real: signals, full disks, locks. Tests wait for an event that they can see from
+outside, a process, a file or a lock, never for a time.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Seen = TypeVar("Seen")
 
 
 def hand_in_all(room: Class) -> None:
-    """Right, partly right and wrong work, what is no notebook, and one whose cell takes a while."""
+    """Correct, partially correct and incorrect work, an invalid notebook, one with a slow cell."""
     room.hand_in("right", solved())
     room.hand_in("untouched", released())
     partly = released()
@@ -93,7 +93,7 @@ def elsewhere(room: Class, folder: Path, *, graded: bool = False) -> Class:
 
 
 def assert_as_undisturbed(room: Class, reference: Class) -> None:
-    """Nobody is missing, nobody is there twice, and everything is as in a run without faults."""
+    """No student is missing or duplicated, and everything is as in a run without faults."""
     assert audit(OutFolder(room.out)) == []
     keys = [(row["student"], row["task"]) for row in room.rows()]
     assert len(keys) == len(set(keys))
@@ -110,7 +110,7 @@ def assert_as_undisturbed(room: Class, reference: Class) -> None:
 
 
 def assert_disturbed(room: Class, reference: Class) -> None:
-    """The fault did harm, which the same command has to mend."""
+    """The fault did harm, which the same command has to repair."""
     try:
         assert_as_undisturbed(room, reference)
     except (AssertionError, FileNotFoundError, sqlite3.Error):
@@ -119,7 +119,7 @@ def assert_disturbed(room: Class, reference: Class) -> None:
 
 
 def gradebook(room: Class) -> dict[str, list[tuple[Any, ...]]]:
-    """All that nbgrader's database says, table by table, but for its made-up ids and times.
+    """The contents of nbgrader's database, table by table, without its random ids and times.
 
     It is read without the grader's own code, and without nbgrader's.
     """
@@ -166,14 +166,14 @@ def grading(
 
 
 def without(guard: str, room: Class, *more: str) -> list[str]:
-    """The command with one of its guards taken away by this statement: what a control runs."""
+    """The command with one of its guards removed by this statement, for a control."""
     program = f"{guard}\nfrom autograder.cli.app import main\nraise SystemExit(main())"
     _, _, _, *arguments = room.command("--workers", "2", *more)
     return [sys.executable, "-c", program, *arguments]
 
 
 def until(condition: Callable[[], Seen], process: subprocess.Popen[str]) -> Seen:
-    """What the condition gives, once it is true; the process must not end before."""
+    """Wait for the condition and return its value; the process must not end before."""
     deadline = time.monotonic() + 600
     while not (seen := condition()):
         assert process.poll() is None, process.stderr and process.stderr.read()
@@ -184,7 +184,7 @@ def until(condition: Callable[[], Seen], process: subprocess.Popen[str]) -> Seen
 
 @contextmanager
 def leased(path: Path) -> Iterator[int]:
-    """Have everybody wait who opens this file from now on, by the kernel's own means.
+    """Make every process that opens this file from now on wait, by the kernel's own means.
 
     They wait until the end of the context, or until the system ends the wait, 45 s if left as it
     is. Gives what `is_stuck` takes.
@@ -201,7 +201,7 @@ def leased(path: Path) -> Iterator[int]:
 
 
 def is_stuck(lease: int) -> bool:
-    """Whether somebody waits for the file of this lease."""
+    """Whether a process waits for the file of this lease."""
     return fcntl.fcntl(lease, fcntl.F_GETLEASE) != fcntl.F_WRLCK
 
 

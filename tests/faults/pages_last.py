@@ -1,4 +1,4 @@
-"""What a control has its workers load: there the entry is written before the pages, not last."""
+"""A control's workers load this: it writes the entry before the pages, not last."""
 
 from __future__ import annotations
 

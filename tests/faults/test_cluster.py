@@ -280,7 +280,7 @@ def test_a_scheduler_that_dies_is_named(dask, folder, caplog):
     [("tcp://127.0.0.1:9", "1s"), ("http://127.0.0.1:8786", "1h"), ("a-name-alone", "1h")],
 )
 def test_an_address_without_a_scheduler_is_named(folder, monkeypatch, address, seconds):
-    """What cannot be an address is not tried for an hour."""
+    """An impossible address is not retried for an hour."""
     monkeypatch.setattr(dask_cluster, "_CONNECT", seconds)
     demands = Demands((folder,), isolated=False)
     with pytest.raises(RuntimeError, match=f"no Dask scheduler answers at {address}"):

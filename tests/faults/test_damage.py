@@ -1,8 +1,8 @@
 """Every file of a results folder is damaged in every way, and every command that reads it is run.
 
 Either the result is as without the damage, or the command ends with a sentence that names the file
-and the remedy. It never changes a grade, and never shows a traceback. `repair` brings back all that
-leaves the folder.
+and the remedy. It never changes a grade, and never shows a traceback. `repair` restores everything
+published from the folder.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ FILES = (
     *(f"source/{LAB}/{LAB}.ipynb", "export/students.csv", "export/feedback.zip"),
 )
 CHOSEN = b'{"lab05_accumulation": {"ada": {"folder": "a", "percent_off": 5, "received": ""}}}'
-GIVEN = {"semester.toml", "roster.csv"}  # the instructor's own, which nobody else can put back
+GIVEN = {"semester.toml", "roster.csv"}  # the instructor's own, which only they can restore
 ADA, KIM = SubmissionKey("ada", LAB), SubmissionKey("kim", LAB)
 
 
@@ -134,7 +134,7 @@ def rows_of(data: bytes) -> list[list[str]]:
 
 
 def assert_no_grade_changed(room: Results, sound: Results, harmed: str) -> None:
-    """What is there of these tables is as it was; a submission may be missing."""
+    """The rows left in these tables are unchanged; a submission may be missing."""
     before, now = tables(sound.out), tables(room.out)
     for name in {"grades.csv", "export/students.csv"} - {harmed}:
         assert all(row in rows_of(before[name]) for row in rows_of(now[name]))

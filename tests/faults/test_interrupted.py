@@ -1,4 +1,4 @@
-"""Ctrl-C in a terminal, and the progress that the terminal shows."""
+"""Ctrl-C in a terminal, and the progress on the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BAR = re.compile(r"lab05_accumulation: +\d+%.*?([1-7])/7 \[\d\d:\d\d<\d\d:\d\d, 
 
 
 class Terminal:
-    """A real terminal in which the command runs, as a person sees it."""
+    """A real terminal in which the command runs, as a user sees it."""
 
     def __init__(self, room: Class) -> None:
         self._ours, theirs = os.openpty()
@@ -41,8 +41,8 @@ class Terminal:
         self.shown = ""
 
     def look(self) -> str:
-        """All that was shown so far."""
-        with suppress(BlockingIOError, OSError):  # nothing new, or nobody there any more
+        """The output so far."""
+        with suppress(BlockingIOError, OSError):  # nothing new, or the command has ended
             while True:
                 self.shown += os.read(self._ours, 65536).decode(errors="replace")
         return self.shown

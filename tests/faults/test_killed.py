@@ -1,4 +1,4 @@
-"""Processes that are killed on one machine: the same command again ends as if nothing had been."""
+"""Killed processes on one machine: repeating the command ends as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_the_process_that_workers_are_forked_from_killed_in_a_cell(
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["outermost", "innermost"])
 def test_a_sandbox_killed_in_a_cell(undisturbed: Class, room: Class, level: str) -> None:
-    """As the system does that has no memory left: it is no student's fault."""
+    """Like a system without memory left: no student's fault."""
     with grading(room) as command:
         worker = until(lambda: asleep(command.pid), command)
         (outermost,) = worker.children()
@@ -131,7 +131,7 @@ def test_a_worker_that_runs_out_of_memory(undisturbed: Class, room: Class) -> No
 def test_all_killed_between_result_and_commit(
     undisturbed: Class, regraded: Class, guard: str, mended: bool
 ) -> None:
-    """The entry is written last. Were the pages, a kill would leave the old work's behind."""
+    """The entry is written last. If the pages were, a kill would leave old pages behind."""
     room = regraded
     page = room.out / "feedback" / "a-slow-one" / f"{LAB05}.html"
     with grading(room, command=without(guard, room)) as command:
@@ -158,7 +158,7 @@ def test_the_controller_killed_before_and_after_the_gradebook_is_written(
     book = room.out / "gradebook.db"
     with closing(sqlite3.connect(book, isolation_level=None)) as other, grading(room) as command:
         until(lambda: sleeper(command.pid), command)
-        other.execute("BEGIN IMMEDIATE")  # nobody else can write; everybody can read
+        other.execute("BEGIN IMMEDIATE")  # others can read but not write
         until(lambda: opens(command.pid, book), command)
         command.kill()
     assert_disturbed(room, undisturbed)

@@ -1,4 +1,4 @@
-"""Disks and locks: what is cut off, gone, full or held by somebody else."""
+"""Disks and locks: truncated files, missing or full disks, locks held by others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOCKED_SECONDS = 15.0
 IMPATIENT = "from autograder.store import gradebook_file; gradebook_file._WAIT_SECONDS = 1"
 
 # In a mount namespace of its own a small disk holds the class. A file fills it up to $1 bytes. The
-# command runs, the file goes, the same command runs again; what it left is copied off the disk.
+# command runs, the file goes, the same command runs again; its results are copied off the disk.
 FULL_DISK = """
 out=$1 free=$2 kept=$3; shift 3
 head -c 8000000 /dev/zero > "$out/ballast" 2>&-
@@ -160,7 +160,7 @@ def _disk_bytes(folder: Path) -> int:
 
 @pytest.mark.slow
 def test_a_class_that_changes_between_runs(undisturbed: Class, regraded: Class) -> None:
-    """Other work handed in under the same names leaves nothing of the old work behind."""
+    """Other submissions under the same names leave nothing of the old ones behind."""
     room = regraded
     assert_disturbed(room, undisturbed)
     done = room.grade("--workers", "2")

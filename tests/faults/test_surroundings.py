@@ -1,4 +1,4 @@
-"""What a shell hands down: its mask of rights, its limits, a long name of the temporary folder."""
+"""Inherited from a shell: its umask, its limits, a long name of the temporary folder."""
 
 from __future__ import annotations
 

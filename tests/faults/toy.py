@@ -1,4 +1,4 @@
-"""Work that is quick to do and shows who did it; and a real Dask cluster on loopback to do it."""
+"""Quick work that records its worker, and a real Dask cluster on loopback to do it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Cluster", "toy", "until_true"]
 
 @contextmanager
 def toy(folder: Path, slot: int) -> Iterator[Callable[[str], str]]:
-    """Answers each item; `folder` shows who is in the middle of what, and below which processes."""
+    """Answers each item; `folder` shows which worker does what, and its parent processes."""
 
     def work(item: str) -> str:
         kind = item.partition("-")[0]

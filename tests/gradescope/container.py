@@ -26,7 +26,7 @@ from tests.grading import REPOSITORY, course_copy
 
 __all__ = ["Container", "course_to_zip", "why_not"]
 
-# What Docker leaves root in a container, as its documentation lists them.
+# The capabilities that Docker leaves root in a container, as its documentation lists them.
 _CAPABILITIES = (
     *("CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID"),
     *("SETFCAP", "SETPCAP", "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"),
@@ -35,12 +35,12 @@ _CAPABILITIES = (
 _NO_MOUNTS = (165, 166, 272, 308, 155, 430, 428, 429)
 _CLONE, _CLONE3, _NEW_NAMESPACES = 56, 435, 0x7E020000
 _PACKAGES = "/image/site-packages"
-# Test tools that a lab hides, which no image of a course has.
+# Test tools that a lab hides, and that no course image contains.
 _NOT_THERE = ("gfloat", "ml_dtypes", "checkpoint_schedules")
 
 
 def course_to_zip(folder: Path, lab: str, secret: str) -> Path:
-    """A course with this secret and all that a zip is made of, its lab built anew."""
+    """A course with this secret and all parts of a zip, its lab freshly built."""
     course = course_copy(folder / "course")
     for name in ("nbgrader_config.py", "constraints.txt", "pyproject.toml", "README.md"):
         (course / name).symlink_to(REPOSITORY / name)
@@ -52,7 +52,7 @@ def course_to_zip(folder: Path, lab: str, secret: str) -> Path:
 
 
 def why_not() -> str:
-    """Why no such container can be had here; empty where it can."""
+    """Why such a container can't run here; empty if it can."""
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         return "the container is one of Linux on x86-64"
     if os.getuid() != 0:

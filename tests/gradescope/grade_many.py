@@ -1,8 +1,7 @@
 """Runs in the container: grades a folder of submissions, each as a user of its own.
 
 Arguments: the folder of submissions, the lab, and the course where it is not the image's. Prints
-one JSON object: what came of each student, the processes that are not course's, and the files that
-are not.
+one JSON object: each student's result, and the processes and files that aren't the course's.
 """
 
 import json

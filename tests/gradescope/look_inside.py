@@ -1,4 +1,4 @@
-"""Runs in the container: what a student's process is, and what becomes of all that it leaves.
+"""Runs in the container: reports a student's process, and the fate of everything it leaves.
 
 Prints one JSON object of facts, for the test that judges them.
 """
@@ -107,7 +107,7 @@ def is_socket(number):
 
 
 def after_exec(sandbox) -> str:
-    """What becomes of a process that puts another program in its place, to answer in its name."""
+    """The fate of a process that replaces itself with another program, to answer in its name."""
     with sandbox.open() as student:
         try:
             student.run_cell(f"{IS_SOCKET}\ncode = {IMPOSTOR!r}\n{REPLACED}")
@@ -118,7 +118,7 @@ def after_exec(sandbox) -> str:
 
 
 def grader_dies() -> list[int]:
-    """What is left of a submission when its grader is killed in the middle of it."""
+    """The remains of a submission whose grader is killed while grading it."""
     if "die" in sys.argv:
         sandbox = Sandbox(backend=UserIds())
         student = sandbox.open()

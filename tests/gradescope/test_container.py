@@ -34,9 +34,9 @@ PLACES = [
     *("/autograder/grader", "/autograder/grader/autograder", "/autograder/results"),
     *("/autograder/submission", "/submitted", "/submitted/honest-a", "/out", "/etc/shadow"),
 ]
-# Those that only deceive the judge or a reader meet the same defences as everywhere.
+# Attacks that only deceive the judge or a reader meet the same defences as everywhere.
 ATTACKS = (*REACH, *KERNEL, *USE_UP)
-# What these look for is hidden by namespaces alone: names of folders, and a bound on their number.
+# Only namespaces hide the targets of these: names of folders, and a bound on their number.
 ELSEWHERE = {"searches-the-disk", "inode-flood"}
 
 
@@ -70,7 +70,7 @@ def by_name(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def with_cell(source: str) -> Notebook:
-    """A right notebook with a cell of a cheat's before its first solution."""
+    """A right notebook with a cheat's cell before its first solution."""
     notebook = solved()
     place = notebook["cells"].index(cell_of(notebook, "lab05-largest_micro_batch-solution"))
     notebook["cells"].insert(place, {"id": "own", **code_cell(source)})
@@ -187,7 +187,7 @@ def test_the_zip_has_no_secret_but_the_labs_own(container: Container) -> None:
     assert (secret.stat().st_mode & 0o777, len(secret.read_text().strip())) == (0o600, 64)
 
 
-# What a student's process is, and what becomes of all that it leaves
+# A student's process, and the fate of everything it leaves
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Attacks on what comes back: answers, how often they come, and the shell that asks for them."""
+"""Attacks on the replies: answers, their number, and the shell that asks for them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def rewrite(lines): return ["4.0\\n"]
 get_ipython().input_transformers_post.append(rewrite)
 get_ipython().input_transformers_cleanup.append(rewrite)
 """,
-        points=0,  # its own cells are no code any more, the solution's among them
+        points=0,  # its own cells are no longer code, the solution's among them
         says="not defined|defined nothing",
     ),
     Attack(

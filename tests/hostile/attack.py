@@ -1,4 +1,4 @@
-"""Attack: one hostile submission to lab 5, and what has to come of it."""
+"""Attack: one hostile submission to lab 5, and its expected result."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ __all__ = ["FRAME", "Attack"]
 _EXERCISE = "largest_micro_batch"  # its answer speaks for itself; 4 points
 
 
-# What no solution may import stands where the reader of source text does not find it, so that the
-# attack meets the guards behind that one.
+# Forbidden imports, hidden from the check of source text so that the guards behind it are met.
 _HIDE = '\nimport logging\nsetattr(logging.root, "attack", attack)\n'
 _CALL = f"import logging\ndef {_EXERCISE}(*runs): return logging.root.attack(*runs)"
 
@@ -25,7 +24,7 @@ def _is_refused(task: str, sources: Sequence[str]) -> bool:
     return bool(names_used_by(find_task(task), *sources))
 
 
-# What a cell needs to write to the socket that joins it with the grader.
+# Code that a cell needs to write to the grader's socket.
 FRAME = """
 import os
 from peakmem.core import serialization
@@ -41,14 +40,13 @@ def frame(message):
 
 @dataclass(frozen=True)
 class Attack:
-    """Code that a student hands in, and the points and the message that it has to get.
+    """A student's code, and the points and the message that it has to get.
 
-    `cells` are cells of code with `# %%` between them. The one that defines the exercise's
-    function stands in its place; the others are added above it. Without such a one the exercise is
-    solved honestly, so an attack that reaches nothing leaves its author the full 4 points. `points`
-    is None where the grader has to leave the exercise to a person. What reads or does anything
-    that it should not prints REACHED. `says` is a pattern that is found in the message, `shows`
-    one that is found on the feedback page.
+    `cells` are cells of code with `# %%` between them. The one that defines the exercise's function
+    stands in its place; the others are added above it. Without one the exercise is solved honestly,
+    so an attack that reaches nothing leaves its author the full 4 points. `points` is None if the
+    exercise needs manual grading. Code that reads or does anything forbidden prints REACHED. `says`
+    is a pattern that is found in the message, `shows` one that is found on the feedback page.
     """
 
     name: str
@@ -63,7 +61,7 @@ class Attack:
 
     @property
     def status(self) -> str:
-        """What the table of grades has to say."""
+        """The expected row in the table of grades."""
         if self.points is None:
             return "could_not_judge"
         return {0: "wrong", 4: "right"}.get(self.points, "partly")

@@ -45,14 +45,14 @@ LIMITS = (
     "--workers",
     "2",
 )
-USER = 61_999  # somebody who is not root
+USER = 61_999  # a user who isn't root
 
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass
 class Hostile(Class):
-    """The class, and what its grading said and left: processes, connections, a marker file."""
+    """The class, and its grading's output and leftovers: processes, connections, a marker file."""
 
     status: int = -1
     said: str = ""
@@ -62,12 +62,12 @@ class Hostile(Class):
 
     @property
     def marker(self) -> Path:
-        """A file that only code which got out could make."""
+        """A file that only escaped code could make."""
         return self.folder / "marker"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what asks for `hostile` in each class, and for each `attack` or `structure` in it."""
+    """Run tests that use `hostile` in each class, and for each `attack` or `structure` in it."""
     if "hostile" not in metafunc.fixturenames:
         return
     for name, tables in (("attack", _TABLES), ("structure", (STRUCTURES,))):
@@ -90,7 +90,7 @@ def _of(room: str, tables: Sequence[Sequence[Any]]) -> list[Any]:
 
 @pytest.fixture(scope="session")
 def graded() -> Iterator[Callable[[str], Hostile]]:
-    """A function that has a class graded when it is first asked for, once for all processes."""
+    """A function that grades a class on first use, once for all processes."""
     require_sandbox()
     rooms: dict[str, Hostile] = {}
     with ExitStack() as stack:
@@ -203,7 +203,7 @@ def _forged_marks() -> dict:
 
 
 def _links(room: Hostile) -> None:
-    """Submissions that are no files of their own."""
+    """Submissions that aren't regular files."""
     peer = room.submitted / "honest-a"
     for name, target in (
         ("link-to-secret", room.course / ".course_secret"),
@@ -228,7 +228,7 @@ def _links(room: Hostile) -> None:
 
 @contextmanager
 def _seeing_what_stays(room: Hostile) -> Iterator[None]:
-    """Note the processes below this one that the block leaves behind.
+    """Record the processes below this one that the block leaves behind.
 
     Orphans come to this process instead of the system's first one, so none gets away.
     """
@@ -267,7 +267,7 @@ def _accepts(listener: socket.socket) -> bool:
 
 
 def _as_user(folder: Path) -> list[str]:
-    """What to put before a command to run it as an ordinary user, to whom `folder` then belongs.
+    """The prefix that runs a command as an ordinary user, who then owns `folder`.
 
     Where Python or this repository lies in a folder that only root may enter, the user gets a view
     of the file system in which that folder holds nothing else, and may be entered.

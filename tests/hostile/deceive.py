@@ -1,4 +1,4 @@
-"""Attacks on judging: answers and messages that are not what they seem."""
+"""Attacks on judging: deceptive answers and messages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Attacks on measured exercises: the work is done, with memory that the budget should not see.
+"""Attacks on measured exercises: they do the work, in memory hidden from the budget.
 
-Each does what it does while the honest solution runs on the large inputs, of which it knows by
-their size, and answers the small ones honestly.
+Each attacks while the honest solution runs on the large inputs, which it recognizes by their size,
+and answers the small ones honestly.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ _LIMITS = ("budget",)
 def _beside(
     name: str, scratch: str, setup: str = "", off: tuple[str, ...] = _LIMITS, **more: object
 ) -> MeasuredAttack:
-    """The honest work, while `held` holds what the expression `scratch` makes."""
+    """The honest work, while `held` holds the value of the expression `scratch`."""
     work = f"def work(call, greedy):\n    held = {scratch}\n    return call()\n"
     return MeasuredAttack(name, setup + "\n# %%\n" + work, off, **more)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Attacks that look for what only the grader has. `{places}` are paths of such things."""
+"""Attacks that look for the grader's secrets. `{places}` are paths of such things."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notebooks whose cells or metadata were edited, and files that are no notebooks at all."""
+"""Notebooks whose cells or metadata were edited, and files that aren't notebooks at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SOLUTION = f"{SEARCH}-solution"
 
 @dataclass(frozen=True)
 class Structure:
-    """A notebook that was edited, and what its author gets for the first exercise."""
+    """An edited notebook, and its author's points for the first exercise."""
 
     name: str
     edit: Callable[[Notebook], None]
@@ -126,7 +126,7 @@ def _half_characters(notebook: Notebook) -> None:
 
 
 def _nothing(notebook: Notebook) -> None:
-    """Leave the notebook as it is; what is odd is how it is written."""
+    """Leave the notebook unchanged; only its file is odd."""
 
 
 STRUCTURES = [
@@ -194,7 +194,7 @@ def _tar_of_devices() -> bytes:
     return out.getvalue()
 
 
-# What stands where a notebook should; the reason that a person reads.
+# Files in place of a notebook, and the reason that the instructor reads.
 FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "zip-bomb": (_zip_bomb, "a zip archive"),
     "too-many-lists": (_too_many_lists, "structure is far larger"),

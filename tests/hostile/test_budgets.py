@@ -49,7 +49,7 @@ def bare() -> Iterator[Sandbox]:
 
 @pytest.fixture(autouse=True)
 def _behind_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let solutions use everything: who hides a name from the reader meets the kernel's limits."""
+    """Let solutions use everything: hidden names still meet the kernel's limits."""
     monkeypatch.setattr(grading, "banned_uses", lambda *_: [])
 
 
@@ -90,8 +90,7 @@ def without_budget(patch: pytest.MonkeyPatch) -> None:
     begin = budgets.Enforced.__init__
 
     def with_more(self: Any, pid: int, budget: Budget, *more: Any) -> None:
-        # The trial before the first cell keeps its own, or the machine would count as one that
-        # holds nobody to a budget.
+        # The trial before the first cell keeps its own, or the machine would seem to lack budgets.
         begin(self, pid, replace(budget, bytes=2**30) if more[1:] else budget, *more)
 
     patch.setattr(budgets.Enforced, "__init__", with_more)

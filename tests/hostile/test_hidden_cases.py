@@ -1,4 +1,4 @@
-"""Canaries in every hidden case of every lab: what came of one is told to nobody."""
+"""Canaries in every hidden case of every lab: no message reveals one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TELLING = {
 
 
 def message(task: Task, cases: list[Case], answer: Answer) -> str:
-    """What a student reads who gave this answer in each hidden case, and none in the others."""
+    """The messages for this answer in one hidden case at a time, without answers in the others."""
     given = [answer if case.fixed else Answer(raised=("Other", "other", "")) for case in cases]
     return judge_safely(task, cases, given).message
 

@@ -1,4 +1,4 @@
-"""Hostile submissions, through the real command: nothing unearned, nothing reached, nobody hurt."""
+"""Hostile submissions, through the real command: nothing unearned or reached, no one harmed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_nothing_is_reached(hostile, attack):
 
 
 def _outputs(page: str) -> str:
-    """A page without the student's own code, which names what it looks for."""
+    """A page without the student's own code, which names its target."""
     return re.sub(r'<pre class="code.*?</pre>', "", page, flags=re.DOTALL)
 
 
@@ -109,7 +109,7 @@ def test_what_is_no_file_of_its_own_is_quarantined(hostile, student):
 
 
 def _made_up(hostile):
-    """What the student is called whose folder has a name that a spreadsheet would run."""
+    """The name of the student whose folder's name a spreadsheet would run."""
     (name,) = {r["student"] for r in hostile.rows() if r["student"].startswith("unnamed~")}
     return name
 
@@ -142,7 +142,7 @@ def test_no_cell_of_the_table_is_a_formula(hostile):
 def test_nothing_that_leaves_holds_a_secret(hostile):
     for path in _all_written(hostile):
         text = _text(path)
-        # The attack's own code names the canary that it looks for, in quotes.
+        # The attack's own code names its canary, in quotes.
         assert not re.search(rf"{CANARY}(?!\\?\"| in text|&quot;|&#34;|</span>)", text), path
         assert "root:" not in text, path
         for form in _forms(SECRET[:12]) | _forms(HIDDEN) | _forms(CANARY) - {CANARY}:
@@ -150,7 +150,7 @@ def test_nothing_that_leaves_holds_a_secret(hostile):
 
 
 def _all_written(hostile):
-    """All files of the output folder, but what Formgrader needs of the instructor's notebooks."""
+    """All files of the results folder, except for notebooks that Formgrader needs."""
     files = [path for path in hostile.out.rglob("*") if path.is_file()]
     own = [path for path in files if hostile.out / "source" in path.parents]
     return [path for path in files if path not in own and not path.name.startswith("gradebook.db")]
@@ -188,7 +188,7 @@ def test_the_gradebook_holds_the_same_scores(hostile):
             assert scores[SubmissionKey(row["student"], LAB05)][SEARCH] == float(row["score"])
 
 
-# The control: without the sandbox the same code does reach what it looks for.
+# The control: without the sandbox the same code does reach its target.
 
 
 def test_the_same_attacks_reach_their_aim_outside_of_the_sandbox(tmp_path):

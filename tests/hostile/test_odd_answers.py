@@ -1,4 +1,4 @@
-"""Odd answers to every exercise of every lab: none earns a point, whatever its judge compares."""
+"""Odd answers to every exercise of every lab: none earns a point from any judge."""
 
 from __future__ import annotations
 

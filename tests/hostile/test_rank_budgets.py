@@ -1,4 +1,4 @@
-"""Attacks on what is measured of ranks: memory that a rank hides, and traffic that it hides."""
+"""Attacks on measurements of ranks: hidden memory and hidden traffic."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def _shape_of(value: Any) -> str:
 
 
 def _as_bits(value: Any, shape: tuple[int, ...]) -> Bits16 | None:
-    """An answer as 16-bit patterns of this shape, or None if it is no such thing."""
+    """An answer as 16-bit patterns of this shape, or None if it has another form."""
     try:
         array = np.asarray(value)
     except (ValueError, TypeError):
@@ -171,7 +171,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _first_difference(calls: Any, outcomes: Any) -> str:
-    """The first wrong element in words; empty where the whole answer is of the wrong kind."""
+    """A sentence on the first wrong element; empty if the whole answer is of the wrong kind."""
     if not are_outcomes(outcomes, len(calls)):
         return ""
     for (x,), got in zip(calls, outcomes, strict=True):
@@ -212,8 +212,8 @@ to_bf16 = Task(
         "is 0, so only odd upper halves go up.",
         "ties_toward_zero": "Adding 0x7FFF alone rounds every tie down. A tie goes to the pattern "
         "whose last bit is 0, so odd upper halves go up.",
-        "truncates": "Cutting the lower half off rounds toward zero. The nearest bf16 number is "
-        "asked for.",
+        "truncates": "Cutting off the lower half rounds toward zero. Return the nearest bf16 "
+        "number.",
         "saturates": "Beyond the largest bf16 number yours stays at it; the nearest-even rule "
         "gives infinity there.",
         "lower_half": "Yours keeps the lower 16 bits. Sign, exponent and the fraction's leading "

@@ -136,8 +136,8 @@ decode_fp32 = Task(
         "alone times 2**-126.",
         "subnormals_are_zero": "An exponent field of 0 is zero only where the fraction is 0 too. "
         "With any other fraction it is a subnormal number, fraction * 2**-126.",
-        "specials_as_normal": "An exponent field of 255 is no power of two: with fraction 0 it is "
-        "infinity, with any other fraction NaN.",
+        "specials_as_normal": "An exponent field of 255 isn't a power of two: with fraction 0 it "
+        "is infinity, with any other fraction NaN.",
         "nan_is_inf": "An exponent field of 255 is infinity only where the fraction is 0. With any "
         "other fraction it is NaN.",
         "negative_zero_lost": "The pattern 0x80000000 is -0.0, which Python tells from 0.0: "

@@ -198,8 +198,8 @@ encode_fp32 = Task(
         form=_pattern,
     ),
     mistakes={
-        "truncates": "Your code cuts the surplus bits off. The nearest fp32 number is asked for, "
-        "and that is as often the one above.",
+        "truncates": "Your code cuts the surplus bits off. The exercise needs the nearest fp32 "
+        "number, which is as often the one above.",
         "ties_away": "Right in the middle between two fp32 numbers, yours takes the one farther "
         "from zero. The rule is the even one: the one whose last bit is 0.",
         "adds_half": "int(y + 0.5) takes every tie up, and y + 0.5 is itself rounded, so it goes "
@@ -222,7 +222,7 @@ encode_fp32 = Task(
         "negative_zero_lost": "-0.0 == 0.0 holds, and yet -0.0 has its own pattern, 0x80000000. "
         "math.copysign(1.0, x) tells them apart.",
         "zero_by_frexp": "Zero has no leading 1, and no power of two belongs to it: "
-        "math.frexp(0.0) is (0.0, 0). Treat it apart; its pattern is the sign alone.",
+        "math.frexp(0.0) is (0.0, 0). Handle it separately; its pattern is the sign alone.",
         "nan_is_inf": "NaN needs a fraction other than 0; with fraction 0 the pattern is infinity.",
         "sign_lost": "The sign is not written to bit 31.",
     },

@@ -1,4 +1,4 @@
-"""What the exercises that take numbers apart may not use: anything that does it for them."""
+"""Tools that exercises on taking numbers apart forbid, because they do the exercise."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _CODED = frozenset(
 _HALF_OR_SINGLE = r"[@=<>!|]?[\dxcbB?hHiIlLqQnNdspPef\s]*[ef](?!\d+$)[\dxcbB?hHiIlLqQnNdspPef\s]*"
 
 _REASON = (
-    "This exercise takes the bits apart by arithmetic. It may not use what does that for you: "
-    "float16, float32, bfloat16 or float8 as a cast or a view, struct's codes e and f, "
+    "This exercise takes the bits apart with arithmetic. It may not use tools that do that for "
+    "you: float16, float32, bfloat16 or float8 as a cast or a view, struct's codes e and f, "
     "float.hex and float.fromhex, torch, ml_dtypes, or this lab's `rounded`."
 )
 

@@ -134,10 +134,9 @@ integer_value = Task(
         "always_8_bits": "The sign is bit `width - 1`, which is bit 7 only where width is 8.",
         "known_widths_only": "Yours is right for 8, 16 and 32 bits only. A width may be any: the "
         "sign is bit `width - 1`.",
-        "unknown_encoding_taken": "An encoding that is none of the three has to raise ValueError, "
-        "or a misspelt one gives a wrong number in silence.",
-        "unknown_encoding_none": "An encoding that is none of the three has to raise ValueError; "
-        "yours returns None.",
+        "unknown_encoding_taken": "Any other encoding has to raise ValueError, "
+        "or a misspelt one silently gives a wrong number.",
+        "unknown_encoding_none": "Any other encoding has to raise ValueError; yours returns None.",
     },
 )
 
@@ -190,8 +189,8 @@ fixed_point_value = Task(
         "fraction_dropped": "Shifting right, or //, drops the fraction. Divide by "
         "2**fraction_bits with /.",
         "scaled_up": "Divide by 2**fraction_bits; yours multiplies.",
-        "integer_bits_as_fraction": "fraction_bits counts the bits after the point; yours takes "
-        "it for those before.",
+        "integer_bits_as_fraction": "fraction_bits counts the bits after the point; yours counts "
+        "those before it.",
         "decimal_point": "Each bit after the point halves: divide by 2**fraction_bits, not by a "
         "power of ten.",
         "always_8_bits": "The sign is bit `width - 1`, which is bit 7 only where width is 8.",

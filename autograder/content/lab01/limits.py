@@ -19,7 +19,7 @@ _Limit = Callable[[int, int], float]
 
 
 def _power(exponent: int) -> float:
-    """2.0**exponent, with inf where that is no float."""
+    """2.0**exponent, or inf if that is too large for a float."""
     return math.ldexp(1.0, exponent) if exponent < 1024 else math.inf
 
 
@@ -34,7 +34,7 @@ _LIMITS: dict[str, _Limit] = {
     "epsilon": lambda e, m: _power(-m),
 }
 
-# What each mistake makes of a limit; where it says nothing, the limit is right.
+# The limits that each mistake gets wrong; the others are right.
 _MUTANTS: dict[str, dict[str, _Limit]] = {
     "max_takes_top_exponent": {"max": lambda e, m: (2 - _power(-m)) * _power(_bias(e) + 1)},
     "max_without_fraction": {"max": lambda e, m: _power(_bias(e))},
@@ -110,9 +110,9 @@ format_limits = Task(
         "twice its power of two: (2 - 2**-m) * 2**bias.",
         "max_is_next_power": "Your max is one gap too high: a fraction of all ones is 1 - 2**-m, "
         "not 1.",
-        "half_epsilon": "epsilon is asked for as the gap above 1, 2**-m. Half of it is the largest "
+        "half_epsilon": "Here epsilon is the gap above 1, 2**-m. Half of it is the largest "
         "rounding error, which some books call epsilon too.",
-        "double_epsilon": "The gap above 1 is 2**-m: m bits are stored, the leading 1 beside them.",
+        "double_epsilon": "The gap above 1 is 2**-m: m bits are stored besides the leading 1.",
         "subnormal_is_normal": "The smallest subnormal number has a fraction of 1 in its last "
         "place: 2**-m times the smallest normal number.",
         "subnormal_from_exponent_0": "Subnormal numbers share the power of two of exponent field "

@@ -167,8 +167,8 @@ stall_value = Task(
         "at 0.0.",
         "no_overflow": "Where the sum would stall above the largest number, it overflows: inf.",
         "stays_at_max": "The largest number plus a step of half a gap or more is inf.",
-        "formula_without_limits": "Your formula knows neither the smallest number (a step of at "
-        "most half of it gives 0.0) nor the largest (a sum beyond it is inf).",
+        "formula_without_limits": "Your formula ignores both the smallest number (a step of at "
+        "most half of it gives 0.0) and the largest (a sum beyond it is inf).",
         "not_a_power_of_two": "The gap doubles at powers of two only, so the sum goes on to the "
         "next one.",
     },

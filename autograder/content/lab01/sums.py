@@ -1,8 +1,8 @@
 """careful_sum: a sum in float16 whose error does not grow with the number of terms.
 
 The student's process sends each array's answer and the arguments of every addition. This side
-replays them: whatever happened over there, the answer counts only if these additions are allowed
-and one of them gives it.
+replays them: whatever the student's process does, the answer counts only if these additions are
+allowed and one of them gives it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["careful_sum"]
 
 Half = NDArray[np.float16]
 
-# What adds up exactly, or in more than 16 bits: with such a sum at hand, `add` only has to hit it.
+# Functions that add up exactly, or in more than 16 bits: given their sum, `add` only has to hit it.
 _NO_OTHER_SUM = Ban(
     names=frozenset(
         {".accumulate", ".cumsum", ".dot", ".einsum", ".inner", ".matmul", ".mean", ".average"}
@@ -32,7 +32,7 @@ _NO_OTHER_SUM = Ban(
         {"builtins.sum", "math.fsum", "math.sumprod", "operator.matmul", "itertools.accumulate"}
         | {"decimal", "fractions", "statistics", "torch", "einops"}
     ),
-    reason="Only add(a, b) may add here: a sum that something else makes tells where to end up.",
+    reason="Only add(a, b) may add here: a sum from elsewhere tells you where to end up.",
 )
 
 
@@ -104,7 +104,7 @@ def _judge_value(x: Half, value: float, sums: Half, which: str) -> Finding:
         said = f"{which}expected at most {4 * len(x)} additions, but it made {len(sums)}."
         return Finding(False, said, ("too_many_additions",))
     if value not in sums.astype(float):
-        said = f"{which}{value!r} is returned, but no call of add gave this number."
+        said = f"{which}you returned {value!r}, but no call of add returned this number."
         mistakes = ("one_element_not_added", "not_by_add")[len(x) > 1 :]
         return Finding(False, said, mistakes)
     exact, size = math.fsum(x.tolist()), math.fsum(np.abs(x).tolist())
@@ -130,7 +130,7 @@ def _replay(x: Half, additions: Any) -> Half | None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         sums: Half = pairs[:, 0] + pairs[:, 1]
-    # Since when each of the 65,536 patterns may be used: before which addition.
+    # The addition before which each of the 65,536 patterns may first be used.
     since = np.full(2**16, len(sums) + 1)
     since[_magnitudes(sums)[::-1]] = np.arange(1, len(sums) + 1)[::-1]  # the first one stays
     since[_magnitudes(x)] = 0
@@ -144,7 +144,7 @@ def _magnitudes(values: Half) -> NDArray[np.uint16]:
 
 
 def _recognisable(x: Half) -> Iterator[tuple[str, float]]:
-    """What the usual mistakes make of an array."""
+    """The sums that the usual mistakes give for an array."""
     with np.errstate(over="ignore", invalid="ignore"):
         yield "one_after_another", float(np.add.accumulate(x, dtype=np.float16)[-1])
         yield "one_after_another", float(np.add.accumulate(x[::-1], dtype=np.float16)[-1])
@@ -168,7 +168,7 @@ def _in_pairs(x: Half) -> np.float16:
 
 
 def _losses_apart(x: Half) -> np.float16:
-    """What each addition loses, added up in float16 and given back once at the end."""
+    """The losses of all additions, added up in float16 and given back once at the end."""
     total = losses = np.float16(0)
     for element in x:
         exact = float(total) + float(element)
@@ -178,7 +178,7 @@ def _losses_apart(x: Half) -> np.float16:
 
 
 def _compensation_added(x: Half) -> np.float16:
-    """Kahan's sum, but what an addition gave too much is given once more."""
+    """Kahan's sum, but with the wrong sign: the excess of an addition is added once more."""
     total = too_much = np.float16(0)
     for element in x:
         y = np.float16(element + too_much)
@@ -205,10 +205,10 @@ careful_sum = Task(
         "one_after_another": "Adding one element after another stalls: once the sum is large, "
         "small elements are less than half a gap. Carry what each addition loses to the next one.",
         "loss_summed_apart": "Yours adds up in float16 what the additions lose, and gives it back "
-        "at the end. That second sum grows and stalls in its turn; give each loss back at once.",
+        "at the end. That second sum grows and stalls too; give each loss back at once.",
         "compensation_added": "Mind the sign: (t - total) - y is what t has too much, so it is "
         "taken from the next element, not added to it.",
-        "too_many_additions": "At most 4 additions an element are allowed.",
+        "too_many_additions": "Use at most 4 additions per element.",
         "one_element_not_added": "The result has to be a sum that add returned, for an array of "
         "one element too: add(x[0], 0).",
         "not_by_add": "The result has to be a sum that add returned.",

@@ -121,13 +121,13 @@ update_lost = Task(
         "not be in the format, and then nothing ever equals it.",
         "half_gap_only": "Half a gap is not the whole rule: a tie moves on from an odd number, and "
         "just below a power of two the gap is half as wide.",
-        "whole_gap": "Yours takes any update up to a whole gap for lost; more than half of it "
+        "whole_gap": "Yours treats any update up to a whole gap as lost; more than half a gap "
         "rounds to the neighbour.",
         "negative_always_lost": "A negative update counts by its size.",
         "less_than_epsilon": "epsilon * param is about one gap, and varies within a power of two "
         "where the gap does not. Round the sum to the format instead.",
-        "no_overflow": "What is past the largest number of the format is infinity, and infinity "
-        "plus anything finite is infinity: yours goes on with finite numbers there.",
+        "no_overflow": "Values past the format's largest number are infinity, and infinity plus "
+        "anything finite is infinity: yours continues with finite numbers there.",
         "in_binary64": "Yours adds in Python's 64 bits. Round the sum to the format.",
     },
 )

@@ -1,4 +1,4 @@
-"""activation_elements and boundary_bytes: what operations and layers hand on."""
+"""activation_elements and boundary_bytes: the outputs of operations and layers."""
 
 from __future__ import annotations
 
@@ -99,9 +99,8 @@ activation_elements = Task(
         "output has no n any more: it was summed over.",
         "conv_without_channels": "A convolution puts out nc channels, each with wo x ho elements.",
         "without_batch": "Every example of the batch has its own activations: multiply by bs.",
-        "unknown_op_taken": "An op that is none of the three has to raise ValueError.",
-        "unknown_op_none": "An op that is none of the three has to raise ValueError; yours "
-        "returns None.",
+        "unknown_op_taken": "Any other op has to raise ValueError.",
+        "unknown_op_none": "Any other op has to raise ValueError; yours returns None.",
     },
 )
 
@@ -158,10 +157,12 @@ boundary_bytes = Task(
         "in_gb": "Your answer is in GB (10**9 bytes). Return bytes; units are for printing.",
         "in_gib": "Your answer is in GiB (2**30 bytes). Return bytes; units are for printing.",
         "elements": "You count elements. Multiply by the bytes of an element.",
-        "float_product": "Your product is a float on its way, which beyond 2**53 holds no longer "
+        "float_product": "Your product passes through a float, which beyond 2**53 no longer holds "
         "every whole number. Multiply integers.",
         "one_layer": "That is one layer's boundary. There are n_layers of them.",
-        "one_boundary_more": "The convention here is one boundary a layer; you count n_layers + 1.",
-        "one_boundary_less": "The convention here is one boundary a layer; you count n_layers - 1.",
+        "one_boundary_more": "The convention here is one boundary per layer; you count n_layers + "
+        "1.",
+        "one_boundary_less": "The convention here is one boundary per layer; you count n_layers - "
+        "1.",
     },
 )

@@ -17,10 +17,10 @@ _Count = Callable[..., Mapping[str, int]]
 
 
 def exact_bytes(expected: Any, got: Any) -> bool:
-    """Tell whether two answers are the same.
+    """Tell whether two answers are equal.
 
     All references of this lab are whole numbers. Only a mutant's value is a float, such as bytes
-    divided by 2**30, and it is recognised whatever the order of the operations was.
+    divided by 2**30, and it is recognised in any order of operations.
     """
     if isinstance(expected, float) and isinstance(got, float):
         return math.isclose(expected, got, rel_tol=1e-9)

@@ -1,4 +1,4 @@
-"""largest_batch: what fits beside 16 bytes a parameter."""
+"""largest_batch: what fits on top of 16 bytes per parameter."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ find_the_leak = leak_task(
             "once its loss is a number.",
             "frozen": "Your function leaves the parameters with requires_grad=False, so the caller "
             "can't train any more. Evaluate under `torch.no_grad()`, which ends.",
-            "gradients_left_off": "After your function torch records no gradients any more, for "
-            "anybody. Use `with torch.no_grad():`, which ends.",
+            "gradients_left_off": "After your function torch no longer records gradients. Use "
+            "`with torch.no_grad():`, which ends.",
             "mean_only": "You return one mean loss. Return the loss of each batch.",
             "running_sum": "You return running sums. Return the loss of each batch.",
         },

@@ -1,4 +1,4 @@
-"""lifetimes and live_bytes: from when to when tensors live, and what that adds up to."""
+"""lifetimes and live_bytes: how long tensors live, and the bytes that adds up to."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ lifetimes = Task(
         "Operation i's backward is at step 2n-1-i, not n+i.",
         "saves_are_inputs": "Not every operation saves its inputs: `saves` says which values "
         "its backward needs.",
-        "all_kept": "An output that nobody saves need not wait for the backward pass; yours keeps "
+        "all_kept": "An output that nothing saves need not wait for the backward pass; yours keeps "
         "all of them.",
         "own_saves_only": "An operation may save its inputs, which other operations made: look "
         "for the name in every operation's `saves`.",
@@ -200,7 +200,7 @@ def _live_cases(rng: np.random.Generator) -> list[Case]:
             first = int(rng.integers(-beyond, n_steps))
             last = int(rng.integers(max(first, 0), n_steps + beyond))
             tensors.append([int(rng.integers(1, 10**9)), first, last])
-        # Two tensors may be alike in all three numbers, or in their steps alone.
+        # Two tensors may have all three numbers in common, or their steps alone.
         tensors.insert(2, list(tensors[0]))
         tensors.append([int(rng.integers(1, 10**9)), *tensors[1][1:]])
         return [tensors, n_steps]
@@ -255,6 +255,6 @@ live_bytes = Task(
         "same_span_merged": "Two tensors may live over the same steps, and both count. A dict "
         "keyed by the steps keeps one of them.",
         "tensors_counted": "You count how many tensors live. Add up their bytes.",
-        "peak_only": "A list with the bytes of every step is asked for; yours is the peak alone.",
+        "peak_only": "Return a list with the bytes of every step; yours is the peak alone.",
     },
 )

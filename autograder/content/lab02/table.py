@@ -104,12 +104,12 @@ inconsistent_rows = Task(
     mistakes={
         "floor_division": "// drops the remainder: 5140 // 40 is 128, and yet 40 * 128 is not "
         "5140. Multiply instead.",
-        "divisibility_only": "You only ask whether the heads divide d_model. A row can fail "
-        "though they do, if d_head is another number.",
+        "divisibility_only": "You only ask whether the heads divide d_model. A row can fail even "
+        "so, if d_head is another number.",
         "too_wide_only": "You only find the rows whose heads are wider than d_model together.",
         "too_narrow_only": "You only find the rows whose heads are narrower than d_model together.",
-        "consistent_rows": "You return the rows that add up; those that do not are asked for.",
-        "rows_not_names": "You return whole rows; their names are asked for.",
-        "numbers_of_rows": "You return where the rows stand; their names are asked for.",
+        "consistent_rows": "You return the rows that add up. Return those that do not.",
+        "rows_not_names": "You return whole rows. Return their names.",
+        "numbers_of_rows": "You return the rows' positions. Return their names.",
     },
 )

@@ -18,7 +18,7 @@ _COMPONENTS, _NEAR, _NEARER = "components", "peak within 5%", "peak within 1%"
 _PARTS = {_COMPONENTS: 2, _NEAR: 1, _NEARER: 1}
 _TOLERANCES = {_NEAR: 0.05, _NEARER: 0.01}
 _SAVED_TOLERANCE = 0.01
-_RULES_OFF = 0.001  # by so much at most the text's rules differ from a measured step
+_RULES_OFF = 0.001  # the most by which the text's rules differ from a measured step
 _KEYS = (*EXACT, "saved_activations", "peak")
 
 
@@ -67,7 +67,9 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
         return dict.fromkeys(case.parts, Finding(False, f"{said}{shown}."))
     if _right_by_the_rules(rule_of_the_lab(*call), got):
         return dict.fromkeys(case.parts, Finding(True))
-    from autograder.content.lab02 import measured_step  # it loads torch, which most answers spare
+    from autograder.content.lab02 import (
+        measured_step,
+    )  # it loads torch, which most answers don't need
 
     expected = measured_step.measured_training(*call)
     made = {name: mutant(*call) for name, mutant in MUTANTS.items()}
@@ -89,7 +91,7 @@ def _is_prediction(got: Any) -> bool:
 
 
 def _right_by_the_rules(rules: Sizes, got: Mapping[str, float]) -> bool:
-    """Tell whether an answer is so near to the rules that measuring would find it right too.
+    """Tell whether an answer is so close to the rules that measuring would find it right too.
 
     Measuring takes a fortieth of a second, and most answers need none.
     """
@@ -116,7 +118,7 @@ def _fits(part: str, sizes: Sizes, got: Mapping[str, float]) -> bool:
 
 
 def _wrong(part: str, expected: Sizes, got: Mapping[str, float]) -> str:
-    """Return what is wrong of an answer in this part; "" if it is right."""
+    """Return what is wrong with an answer in this part; "" if it is right."""
     if part in _TOLERANCES:
         if _near(expected["peak"], got["peak"], _TOLERANCES[part]):
             return ""
@@ -153,13 +155,13 @@ predict_training = Task(
     mistakes={
         # Those of the peak alone come first: they explain no answer whose components are wrong.
         "peak_is_sum": "Your peak is the sum of all components. But gradients and saved "
-        "activations are never all there together, and temporary values come in addition.",
+        "activations are never all live at once, and temporary values come on top.",
         "one_copy_of_logits": "When the logits' gradient is made, three tensors of their size are "
         "live; you count one.",
         "two_copies_of_logits": "When the logits' gradient is made, three tensors of their size "
         "are live; you count two.",
         "no_temporaries": "In the optimizer's step two temporary tensors of the largest "
-        "parameter's size are live beside all that is kept; you count none.",
+        "parameter's size are live on top of everything kept; you count none.",
         "one_temporary": "In the optimizer's step two temporary tensors of the largest parameter's "
         "size are live; you count one.",
         "embedding_is_largest": "With a small vocabulary the token embedding is not the largest "
@@ -174,19 +176,19 @@ predict_training = Task(
         "gradient is higher: take the larger of the two.",
         "counters_forgotten": "The optimizer keeps a step counter too: one float32 number for each "
         "parameter tensor, of which there are 12 n_layers + 4.",
-        "one_moment": "AdamW keeps two moments of 4 bytes a parameter; you count one.",
-        "bytes_2": "You count weights and gradients at 2 bytes a parameter. The step is in "
+        "one_moment": "AdamW keeps two moments of 4 bytes per parameter; you count one.",
+        "bytes_2": "You count weights and gradients at 2 bytes per parameter. The step is in "
         "float32: 4 bytes.",
         "head_untied": "You count the head as a matrix of its own. It is tied: the token embedding "
         "again, and counted there.",
         "default_context": "context is the shape's; you take GPT-3's for every model.",
         "biases_forgotten": "You leave out the biases of the linear layers, 9 d_model a layer.",
-        "saved_at_2_bytes": "Your saved activations are those of 2.6, at 2 bytes an element. This "
+        "saved_at_2_bytes": "Your saved activations are those of 2.6, at 2 bytes per element. This "
         "step is in float32 and has no dropout masks: count with the measured table.",
         "paper_doubled": "Your saved activations are twice those of 2.6, with masks. There is no "
         "dropout here, and after the layers a norm and the head keep their inputs.",
         "final_norm_forgotten": "After the last layer the final norm and the head keep their "
-        "inputs too: 2 d_model numbers a token.",
+        "inputs too: 2 d_model numbers per token.",
         "one_layer": "Every layer keeps its activations: multiply by n_layers.",
         "logits_among_saved": "The logits have a key of their own; do not count them among the "
         "saved activations.",

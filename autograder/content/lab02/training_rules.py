@@ -1,4 +1,4 @@
-"""What the notebook's rules say of a training step, and the mistakes one makes with them."""
+"""The notebook's rules for a training step, and the common mistakes with them."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def _with(
 
 
 def _else(default: object) -> Callable[[int, str], object]:
-    """The reference, but nothing is raised: an unknown dtype gets some bytes a number, or None."""
+    """The reference, but without errors: an unknown dtype gets some bytes per number, or None."""
 
     def mutant(n_params: int, dtype: str) -> object:
         if dtype in _BITS:
@@ -98,9 +98,8 @@ weight_bytes = Task(
         "not_whole": "Bytes are whole numbers: use //, and round up. Yours are floats.",
         "not_whole_for_int4": "int4 takes half a byte per number, but the sum is a whole number of "
         "bytes, an int, rounded up.",
-        "unknown_dtype_taken": "A dtype that is none of the seven must raise ValueError: otherwise "
-        "a misspelt one gives a wrong size without a word.",
-        "unknown_dtype_none": "A dtype that is none of the seven must raise ValueError; yours "
-        "returns None.",
+        "unknown_dtype_taken": "Any other dtype must raise ValueError: otherwise a misspelt one "
+        "silently gives a wrong size.",
+        "unknown_dtype_none": "Any other dtype must raise ValueError; yours returns None.",
     },
 )

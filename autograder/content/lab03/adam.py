@@ -1,8 +1,8 @@
-"""Adam by torch, what every answer is compared with, and Adam with each mistake that people make.
+"""Adam by torch, the reference for every answer, and Adam with each common mistake.
 
-A model here is what `peakmem.probes.lab03.adam_step` is given: start and gradients of some
-parameters. A path is what came of it: after each call, all parameters.
-A mutant walks its path call by call, so that nobody walks further than where it leaves another's.
+A model here is the input of `peakmem.probes.lab03.adam_step`: some parameters' start and gradients.
+A path is the result: all parameters after each call. A mutant walks its path call by call, and
+stops where the path leaves another's.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _torch_path(
 
 @dataclass
 class _Moments:
-    """What one parameter has in the state."""
+    """One parameter's state."""
 
     first: Array
     second: Array

@@ -62,9 +62,9 @@ MISTAKES = {
     "counts_every_parameter": "Your step count rises with every parameter of a call. Each "
     "parameter needs a count of its own, which rises by 1 in each of its steps.",
     "count_one_ahead": "Your step count is one ahead: in the first step t is 1.",
-    "none_as_zero": "Your step takes a gradient of None for a gradient of zero. None means that "
+    "none_as_zero": "Your step treats a gradient of None as a gradient of zero. None means that "
     "this parameter took no part: leave it, its moments and its count alone.",
-    "stops_at_none": "Your step ends at the first gradient of None. Go on with the parameters "
+    "stops_at_none": "Your step ends at the first gradient of None. Continue with the parameters "
     "after it: `continue`, not `return`.",
     "betas_swapped": "Your betas are swapped: the first is for the mean of the gradients, the "
     "second for the mean of their squares.",
@@ -76,8 +76,8 @@ MISTAKES = {
     "corrected_moments_kept": "Your state keeps the corrected moments. Keep the plain ones and "
     "correct a copy in each step, or the correction is applied again and again.",
     "sign": "Your step goes uphill: subtract it.",
-    "state_outside": "Your step keeps something outside `state`: two models that take turns get "
-    "into each other's way. All that has to last until the next call belongs into `state`.",
+    "state_outside": "Your step keeps something outside `state`: two models that take turns get in "
+    "each other's way. Everything that has to last until the next call belongs in `state`.",
     "float32_step_count": "Your bias corrections are less precise than the parameters. With a step "
     "count that is a float32 tensor, as torch keeps it, 1 - beta**t is float32 too: keep the count "
     "a Python int.",
@@ -111,7 +111,12 @@ def _model(
     rng: np.random.Generator, calls: int, scales: Sequence[float], start: float = 1.0
 ) -> dict[str, Any]:
     """A model whose parameters lie in memory in different ways, with gradients of given sizes."""
-    shapes = [(5,), (2, 3), (2, 3), (2, 2, 3)]  # two alike: neither shape nor size is a name
+    shapes = [
+        (5,),
+        (2, 3),
+        (2, 3),
+        (2, 2, 3),
+    ]  # two equal ones: neither shape nor size identifies a tensor
     return {
         "parameters": [start * rng.standard_normal(shape) for shape in shapes],
         "layouts": ["contiguous", "transposed", "strided", "contiguous"],
@@ -124,13 +129,13 @@ def _model(
 
 
 def _signed(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Values away from zero, so that a tiny eps stays tiny beside every one of them."""
+    """Values away from zero, so that a tiny eps stays tiny compared with each of them."""
     values: Array = rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
     return values
 
 
 def _skipping(rng: np.random.Generator) -> dict[str, Any]:
-    """A model of which one parameter comes late, one comes and goes, and one never comes."""
+    """A model with one parameter that comes late, one that comes and goes, one that never comes."""
     away = [{3}, {1, 3}, {1, 2, 3}, {0, 1, 2, 3}, {3}, {2, 3}, {0, 3}, {1, 3}, {3}]
     skipped = [(call, i) for call, gone in enumerate(away) for i in sorted(gone)]
     model = _model(rng, len(away), [1.0, 1.0, 1.0, 1.0])
@@ -149,7 +154,7 @@ def judge_models(
     said: Any,
     tolerance: float = _TOLERANCE,
 ) -> Finding:
-    """Judge what a probe said of `models` against torch's Adam.
+    """Judge a probe's answer on `models` against torch's Adam.
 
     `tolerance` is in parts of the distance moved.
     """

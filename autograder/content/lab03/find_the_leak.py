@@ -82,17 +82,17 @@ find_the_leak = leak_task(
         },
         leaks={"first_optimizer_stays": _parameters(3.9)},
         mistakes={
-            "velocity_carried_over": "Your second stage goes on with the velocity of the first. "
+            "velocity_carried_over": "Your second stage continues with the velocity of the first. "
             "That saves memory, but gives other results: each stage starts with a new optimizer.",
             "optimizer_each_batch": "You make an optimizer for each batch, so no velocity is ever "
             "kept. Make one for each stage.",
             "one_rate": "Your second stage trains at the first one's rate. It is 0.01 there.",
             "gradients_add_up": "Your gradients are never cleared, so each step sees the sum of "
-            "all before. Call zero_grad() after each step.",
+            "all earlier ones. Call zero_grad() after each step.",
             "longer_first_stage": "Of an odd number of batches, the first stage takes the smaller "
             "half: len(batches) // 2.",
             "first_optimizer_stays": "The first stage's velocity is still live in the second: some "
-            "name, list or closure holds its optimizer. Let go of it before the second one's first "
+            "name, list or closure holds its optimizer. Drop it before the second one's first "
             "step.",
         },
     )

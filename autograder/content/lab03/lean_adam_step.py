@@ -20,7 +20,7 @@ _EQUAL, _BUDGET = "equal results", "under the budget"
 _KIB, _MIB = 2**10, 2**20
 FLOAT32_TOLERANCE = 1e-5  # of the distance moved, in float32
 
-# What a budget has beside the bytes of the text: what the small runs before it and the answer take.
+# Bytes of a budget besides the text's: the small runs before it and the answer take them.
 SLACK_BYTES = 2 * _MIB
 
 
@@ -52,7 +52,7 @@ def _bytes_of(shapes: Sequence[Sequence[int]]) -> int:
 
 
 def _most_bytes(shapes: Sequence[Sequence[int]]) -> int:
-    """What a call may take beside parameters and gradients."""
+    """Bytes that a call may take besides parameters and gradients."""
     return 2 * _bytes_of(shapes) + _MIB
 
 
@@ -103,12 +103,12 @@ _KEPT = (
 )
 _RISE = (
     "During a call, params + grads + 2P + 1 MiB may be live at most (P: the parameters' bytes), "
-    "numpy's memory included. Yours asked for more, and was refused it."
+    "numpy's memory included. Yours asked for more."
 )
 
 
 def _piece(shapes: Sequence[Sequence[int]], extra_bytes: int) -> tuple[str, ...]:
-    """What a temporary of this size is likely to be: a whole tensor, or a row of one."""
+    """The likely mistake for a temporary of this size: a whole tensor, or a row of one."""
     rows = [4 * shape[-1] for shape in shapes if len(shape) > 1]
     tensors = [4 * math.prod(shape) for shape in shapes]
     if extra_bytes >= max(tensors):
@@ -141,10 +141,10 @@ lean_adam_step = Task(
     mistakes=MISTAKES
     | {
         "whole_tensors": "Your step makes values as large as a whole tensor on the way. Work in "
-        "place, and on pieces of a tensor, so that what is between is small.",
+        "place, and on pieces of a tensor, so that intermediate values are small.",
         "whole_rows": "Your step works row by row, and a row can be as large as it likes. Cut "
         "rows into pieces of a fixed size.",
-        "wide_moments": "Your moments take more bytes a value than the parameters do. Give them "
+        "wide_moments": "Your moments take more bytes per value than the parameters do. Give them "
         "the parameter's dtype, as torch.zeros_like(param) does.",
         "keeps_too_much": "Your step keeps more than the two moments from call to call. Look for "
         "copies in `state`, in globals and in default arguments.",

@@ -46,12 +46,12 @@ def _values(view: View) -> int:
 
 
 def _own_values_only(state: State) -> int:
-    """Counts what stands directly in each parameter's state."""
+    """Counts the tensors directly in each parameter's state."""
     return _bytes(state, [v for tree in state["trees"] for v in tree.values() if is_view(v)])
 
 
 def _own_tensors_as_views(state: State) -> int:
-    """Adds up the nbytes of the tensors that stand directly in each parameter's state."""
+    """Adds up the nbytes of the tensors directly in each parameter's state."""
     own = [v for tree in state["trees"] for v in tree.values() if is_view(v)]
     return sum(4 * _values(view) for view in own)
 
@@ -81,7 +81,7 @@ def _state(parameters: list[int], sizes: list[int], trees: list[Any]) -> dict[st
 
 
 def _adam(rng: np.random.Generator, count: int) -> dict[str, Any]:
-    """What torch's Adam keeps after its first step: a counter and two moments a parameter."""
+    """The state of torch's Adam after its first step: a counter and two moments per parameter."""
     parameters = [int(n) for n in rng.integers(2, 3000, count)]
     sizes: list[int] = []
     trees = []
@@ -120,7 +120,7 @@ def _nested(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _shared(rng: np.random.Generator) -> dict[str, Any]:
-    """Two parameters' moments in one flat buffer of which a part is not seen at all."""
+    """Two parameters' moments in one flat buffer, part of which no view covers."""
     n, m, spare = (int(size) for size in rng.integers(3, 500, 3))
     trees = [
         {"m": _view(0, 0, n), "v": _view(1, 0, n), "again": [_view(1, 0, n)]},
@@ -201,9 +201,9 @@ measured_state_bytes = Task(
         "lists_left_out": "Your function does not look into lists within a parameter's state.",
         "tuples_left_out": "Your function does not look into tuples within a parameter's state.",
         "elements": "Your function counts values; a float32 value takes 4 bytes.",
-        "parameters_too": "Your function counts the parameters too, 4 bytes a value. Count what "
+        "parameters_too": "Your function counts the parameters too, 4 bytes per value. Count what "
         "the state holds, which is its values and not its keys.",
-        "formula": "Your function works out 8 bytes a parameter. Look at what is really there: "
+        "formula": "Your function works out 8 bytes per parameter. Count what really exists: "
         "nothing before the first step, and not every optimizer is Adam.",
     },
 )

@@ -14,7 +14,7 @@ __all__ = ["error", "first_difference", "moved_and_stood", "mutants_like", "path
 
 
 def paths_in(models: Sequence[Model], value: Any) -> list[Path] | None:
-    """Return the paths in a probe's answer, one a model, or None if it has not their form."""
+    """Return the paths in a probe's answer, one per model, or None if it has not their form."""
     if not isinstance(value, list) or len(value) != len(models):
         return None
     paths = []

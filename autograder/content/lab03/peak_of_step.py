@@ -28,7 +28,7 @@ Peak = tuple[int, str]
 def measured_peak(shapes: Shapes, activation_bytes: int, optimizer: str) -> Peak:
     """Return the peak in bytes of one step after the first, as the meter sees it, and its phase.
 
-    Backward is played: it makes all gradients while one block of activations is there. The step is
+    Backward is simulated: it makes all gradients while a block of activations is live. The step is
     torch's own.
     """
     parameters, firsts, seconds = ([torch.ones(shape) for shape in shapes] for _ in range(3))
@@ -200,16 +200,16 @@ peak_of_step = Task(
         "foreach_everywhere": "Your step makes temporary values of P bytes for every optimizer. "
         "That is foreach's; a for-loop makes less, and fused none.",
         "previous_forgotten": "Your for-loop makes two temporary values of the largest tensor. The "
-        "quotient of the tensor before is still there, too.",
+        "quotient of the tensor before is still live, too.",
         "one_temporary": "Your for-loop makes one temporary value of the largest tensor. It makes "
-        "two, and that of the tensor before is still there.",
+        "two, and the quotient of the tensor before is still live.",
         "three_of_the_largest": "Your for-loop makes three temporary values of the largest tensor. "
         "The third is as large as the tensor before it, which may be smaller.",
         "activations_stay": "Your step still holds the activations. Backward has freed them.",
         "no_gradients_in_backward": "Your backward leaves out the gradients. By the exercise's "
-        "convention they are all there at its end, beside the activations: 4P + A.",
-        "moments_forgotten": "Your peaks lack 2P: the two moments are there from the first step.",
-        "gradients_forgotten": "Your peaks take 12 bytes a parameter instead of 16: P is missing, "
-        "the gradients.",
+        "convention they are all live at its end, besides the activations: 4P + A.",
+        "moments_forgotten": "Your peaks lack 2P: the two moments exist from the first step on.",
+        "gradients_forgotten": "Your peaks take 12 bytes per parameter instead of 16: P is "
+        "missing, the gradients.",
     },
 )

@@ -73,7 +73,7 @@ def _same_result(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding
     if not (all_like and isinstance(left, list)):
         return Finding(False, "The answers came back garbled.")
     if _close(first, weights):
-        return Finding(False, "After backward the parameters stood still.", ("no_step",))
+        return Finding(False, "After backward the parameters hadn't moved.", ("no_step",))
     uphill = [2 * w - s for w, s in zip(weights, stepped, strict=True)]
     if _close(first, uphill):
         return Finding(False, "", ("uphill",))
@@ -123,7 +123,7 @@ def _pairs_of_numbers(got: Any, count: int) -> bool:
 
 
 def _gradients(widths: Sequence[int]) -> list[float]:
-    """The gradient of each weight, of which all values are the same.
+    """The gradient of each weight; all its values are equal.
 
     A layer of `rows` inputs is filled with 1 / rows, so ones go through it as ones, and the
     gradient is the product of columns / rows of the layers after it.

@@ -19,7 +19,7 @@ _FREE, _ZERO = "zero_grad(set_to_none=True)", "zero_grad(set_to_none=False)"
 
 @dataclass
 class _Live:
-    """What is live beside the parameters, in bytes, and the two sizes that all follow from."""
+    """The live bytes besides the parameters, and the two sizes that they all follow from."""
 
     parameters: int
     one_forward: int
@@ -138,14 +138,14 @@ def _timeline(of: type[_Live]) -> Callable[[int, int, Sequence[str]], list[int]]
 
 
 def _before(param_bytes: int, activation_bytes: int, events: Sequence[str]) -> list[int]:
-    """What is live just before each event."""
+    """The live bytes just before each event."""
     after = _timeline(_Live)(param_bytes, activation_bytes, events)
     return [param_bytes, *after][: len(events)]
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     def sizes() -> list[object]:
-        """Small sizes, of which no few of one add up to a few of the other."""
+        """Small sizes, chosen so that no small multiples of the two are equal."""
         while True:
             parameters, activations = (int(n) for n in rng.integers(10, 90, 2))
             ratios = {Fraction(a, b) for a in range(1, 8) for b in range(1, 8)}
@@ -250,9 +250,9 @@ step_timeline = Task(
     judge=_judge,
     mistakes={
         "before_the_event": "Your values are those just before each event. Let the event happen "
-        "first, and note the bytes after it.",
-        "gradients_pile_up": "In your timeline each backward makes new gradients. Where there are "
-        "some already it adds to them in place: P in all.",
+        "first, and record the bytes after it.",
+        "gradients_pile_up": "In your timeline each backward makes new gradients. If there are "
+        "some already, it adds to them in place: P in all.",
         "activations_stay": "In your timeline a backward frees no activations. It frees those of "
         "one forward.",
         "all_activations_freed": "In your timeline a backward frees the activations of all "
@@ -260,7 +260,7 @@ step_timeline = Task(
         "one_moment": "Your Adam keeps one moment, P bytes. It has two: 2P.",
         "state_each_step": "In your timeline every step makes new moments. They are made once, in "
         "the first step that has gradients, and updated in place later.",
-        "state_from_the_start": "In your timeline the moments are there from the start. The first "
+        "state_from_the_start": "In your timeline the moments exist from the start. The first "
         "step that has gradients makes them.",
         "state_without_gradients": "In your timeline a step without gradients makes the moments. "
         "It does nothing.",

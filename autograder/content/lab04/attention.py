@@ -19,7 +19,7 @@ _SLACK_BYTES = 32 * 1024
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    # Heads times length is far above what a linear term may keep, so the square term shows.
+    # Heads times length is far above the limit for a linear term, so the square term shows.
     sizes = [(2, 16, 16, 4), (1, 128, 32, 8)]
     inputs = [
         {"seed": int(rng.integers(2**31)), "batch": b, "length": t, "d_model": d, "n_heads": a}
@@ -43,7 +43,7 @@ def _findings(inputs: Mapping[str, Any], value: Any) -> dict[str, Finding]:
     if not isinstance(value, dict) or any(type(value.get(name)) is not int for name in counts):
         return dict.fromkeys(_PARTS, Finding(False, "The answers came back garbled."))
     if not _close([value.get("output")], [expected["output"]]):
-        wrong = Finding(False, "The result is not the block's.", ("another_result",))
+        wrong = Finding(False, "The result differs from the block's.", ("another_result",))
         return dict.fromkeys(_PARTS, wrong)
     if not _close(value.get("gradients"), expected["gradients"]):
         wrong = Finding(False, "After backward the gradients are not the block's.", ("gradients",))
@@ -128,16 +128,16 @@ recompute_attention_only = Task(
         "square term: run it outside the checkpoint.",
         "nothing_recomputed": "Attention's weights are kept. Run attention through checkpoint.",
         "twice": "Something runs more often than once in forward and once in backward.",
-        "fused": "You replace attention by torch's fused one, which recomputes by itself. Here the "
-        "block's own attention is to be recomputed: run it through checkpoint.",
-        "another_result": "The result is not the block's. It is a + mlp(norm2(a)) with "
+        "fused": "You replace attention with torch's fused one, which recomputes by itself. This "
+        "exercise recomputes the block's own attention: run it through checkpoint.",
+        "another_result": "The result differs from the block's. It is a + mlp(norm2(a)) with "
         "a = x + attention(norm1(x)).",
         "gradients": "Some gradient differs: every parameter of attention, MLP and norms gets "
         "one, and x too, by both of its ways.",
     },
     ban=Ban(
         names=frozenset({".recompute"}),
-        reason="Run the parts yourself; the block's own switch is not to be touched.",
+        reason="Run the parts yourself, and leave the block's own switch alone.",
     ),
     trust="measured",
     stretch=True,

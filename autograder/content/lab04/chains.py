@@ -1,4 +1,4 @@
-"""Chains of unequal stages: what a set of kept outputs costs, and which one is best."""
+"""Chains of unequal stages: the cost of a set of kept outputs, and the best set."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def segments(n: int, kept: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def peak(chain: Chain, kept: Sequence[int]) -> int:
-    """The most that is live: outputs kept before a segment, and all that the segment saves."""
+    """The peak of live bytes: outputs kept before a segment, and all that the segment saves."""
     return max(
         sum(chain.outputs[index] for index in kept if index < first) + sum(chain.saved[first:last])
         for first, last in segments(len(chain), kept)
@@ -65,7 +65,7 @@ def best_plan(chain: Chain, budget: int) -> list[int] | None:
 
 
 def least_budget(chain: Chain) -> int:
-    """The smallest budget that any plan keeps."""
+    """The smallest budget that any plan fits."""
     try:
         best_kept_set(in_library(chain), -1)  # which nothing fits
     except Infeasible as error:
@@ -75,7 +75,7 @@ def least_budget(chain: Chain) -> int:
 
 
 def in_library(chain: Chain) -> LibraryChain:
-    """The chain as the library's planners take it: backward and gradients count nothing here."""
+    """The chain in the form of the library's planners: backward and gradients cost nothing here."""
     rows = zip(chain.times, chain.saved, chain.outputs, strict=True)
     return LibraryChain(tuple(Stage(t, 0, s, o) for t, s, o in rows))
 

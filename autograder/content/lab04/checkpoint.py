@@ -101,7 +101,7 @@ def _same(inputs: dict[str, Any], value: Any) -> Finding:
 
 
 def _refusals(said: Any) -> tuple[str, ...]:
-    """The mistake behind the error that ended backward."""
+    """The mistake that caused backward's error."""
     if not isinstance(said, str):
         return ()
     if "second time" in said or "after they have already been freed" in said:
@@ -112,7 +112,7 @@ def _refusals(said: Any) -> tuple[str, ...]:
 
 
 def _two_calls(value: Any) -> Finding:
-    """Two checkpoints, one behind the other: each calls its function twice."""
+    """Two checkpoints in a row: each calls its function twice."""
     if not isinstance(value, dict) or not isinstance(value.get("calls"), list):
         return Finding(False, "The answers came back garbled.")
     ended = same("", value.get("failed", ""))
@@ -173,7 +173,7 @@ def _is_loss(got: Any, expected: float) -> bool:
     return type(got) is float and bool(np.isclose(got, expected, rtol=1e-3, atol=1.0))
 
 
-_EVERYTHING = MANY * MANY_TANHS // 2  # tensors: half of all that the functions save
+_EVERYTHING = MANY * MANY_TANHS // 2  # tensors: half of everything the functions save
 
 
 @lru_cache(maxsize=64)
@@ -204,7 +204,7 @@ def _memory(seed: int, value: Any) -> Finding:
 
 @lru_cache(maxsize=64)
 def _expected_sums(seed: int) -> list[Any]:
-    """The sums that come of the measured function without a checkpoint."""
+    """The sums that the measured function gives without a checkpoint."""
     torch.manual_seed(seed)
     x = torch.randn(_SIDE, _SIDE, requires_grad=True)
     out = many_tanhs(x)
@@ -230,12 +230,12 @@ def near(got: Any, expected: list[Any]) -> bool:
 _OUTPUTS = "The result is not the function's: the same tensors, and a tuple where it is a tuple."
 _NO_GRAPH = "The result requires no gradient, so backward cannot reach the inputs."
 _UNDER_NO_GRAD = "Under torch.no_grad() the function is called once, and the result has no graph."
-_BETWEEN = "Random numbers drawn after forward are not those that follow without a checkpoint."
-_AFTER = "Random numbers drawn after backward are not those that follow without a checkpoint."
-_GRADIENTS_DIFFER = "After backward the gradients are not those of the function without checkpoint."
+_BETWEEN = "Random numbers drawn after forward differ from those without a checkpoint."
+_AFTER = "Random numbers drawn after backward differ from those without a checkpoint."
+_GRADIENTS_DIFFER = "After backward the gradients differ from those without a checkpoint."
 _CALLS = "In forward the function is to be called once, and in backward once more."
 _TWO_CALLS = (
-    "With two checkpoints, one behind the other, each function is to be called once in forward and "
+    "With two checkpoints in a row, each function is to be called once in forward and "
     "once in backward."
 )
 _REFUSED = "Backward ended with an error: "
@@ -245,10 +245,10 @@ _MEASURED_CALL = (
 )
 _MANY = (
     f"With {MANY} checkpoints before the first backward, more is live at once than the input and "
-    "what one function saves."
+    "one function's saved tensors."
 )
 _KEEPS = (
-    "After forward, at most 8 KiB may be live beside the inputs and the output, numpy's memory "
+    "After forward, at most 8 KiB may be live besides the inputs and the output, numpy's memory "
     "included. Yours keeps more."
 )
 
@@ -262,34 +262,34 @@ checkpoint = Task(
     mistakes={
         "keeps_everything": "Your checkpoint keeps the activations. In forward, nothing that the "
         "function's operations save may stay; call the function again in backward.",
-        "keeps_something": "Your checkpoint keeps tensors beside the inputs and the output. Look "
+        "keeps_something": "Your checkpoint keeps tensors besides the inputs and the output. Look "
         "for activations in closures, lists and the context.",
         "calls": "The function is called too often or too rarely: once in forward and once in "
         "backward; under torch.no_grad() once in all.",
-        "other_random_numbers": "In backward your function draws other random numbers than in "
-        "forward, so a dropout drops other values. Note torch.get_rng_state() before the first "
+        "other_random_numbers": "In backward your function draws different random numbers from "
+        "forward, so a dropout drops other values. Save torch.get_rng_state() before the first "
         "call, and set it for the second.",
-        "state_not_put_back": "Your backward leaves the random generator changed. Note its state "
-        "before you set it back, and restore it after the second call.",
-        "forward_rewinds": "After your forward the random generator is not where the function "
-        "left it. Forward needs to note the state, not to set it.",
+        "state_not_put_back": "Your backward leaves the RNG state changed. Save the state before "
+        "you set it back, and restore it after the second call.",
+        "forward_rewinds": "Your forward leaves the RNG state changed. Forward needs to save the "
+        "state, not to set it.",
         "parameters_left_out": "The layers' parameters get no gradient. In the second call, let "
-        "backward run on to them: torch.autograd.backward, or gradients for them too.",
+        "backward reach them: torch.autograd.backward, or gradients for them too.",
         "used_again": "Where an argument is used again, twice by fn or outside of it, its gradient "
-        "is not right. Detach each argument for the second call, each place by itself, and return "
-        "what arrives at it.",
+        "is wrong. Detach each argument for the second call, separately in each place, and return "
+        "the gradient that arrives there.",
         "arguments_left_out": "Some tensor argument gets no gradient. Every tensor among the "
         "arguments counts, wherever it stands.",
         "integer_arguments": "Your backward asks for a gradient of an argument that has none: "
         "integers. requires_grad_(tensor.requires_grad) leaves those out.",
-        "one_output_only": "Your backward goes through some of the results only. Hand each "
-        "result's gradient on to torch.autograd.backward.",
-        "not_detached": "Your second call runs on the arguments themselves, so its backward goes "
-        "on into the graph that made them, which has a backward of its own. Give fn "
+        "one_output_only": "Your backward goes through some of the results only. Pass each "
+        "result's gradient to torch.autograd.backward.",
+        "not_detached": "Your second call runs on the arguments themselves, so its backward "
+        "continues into the graph that made them, which has a backward of its own. Give fn "
         "tensor.detach().requires_grad_(tensor.requires_grad), and return the gradients that "
         "arrive there.",
-        "outputs": "The result is not what the function returns: tensors, also integer ones and "
-        "ones that nobody uses, and a tuple where it is a tuple.",
+        "outputs": "The result is not what the function returns: tensors, including integer and "
+        "unused ones, and a tuple if it returns a tuple.",
     },
     ban=NO_TORCH_CHECKPOINT,
     trust="measured",

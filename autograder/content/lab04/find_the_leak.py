@@ -90,21 +90,20 @@ find_the_leak = leak_task(
             "no_checkpoint": _tensors(18),
         },
         mistakes={
-            "hooks_stay": "Your hooks stay on the layers, one more a step. Keep the handles that "
+            "hooks_stay": "Your hooks stay on the layers, one more per step. Keep the handles that "
             "register_forward_hook returns, and remove() them.",
             "outputs_of_each_step": "The hooks' list holds every output, and the hooks stay on the "
-            "layers, so the last step's list is alive in the next one. Note the number, not the "
+            "layers, so the last step's list is alive in the next one. Log the number, not the "
             "tensor, and remove the hooks.",
             "outputs_stay": "Your list still holds every output. detach() makes a tensor without a "
             "graph, but with the same storage. Reduce the output to a number in the hook.",
-            "graph_stays": "The mean that you note has a graph, and its graph saves the output it "
+            "graph_stays": "The mean that you log has a graph, and its graph saves the output it "
             "was made from. Take it of output.detach(), or call .item().",
             "no_checkpoint": "The log is small now, but the layers no longer run through "
             "checkpoint, so all activations are kept.",
             "logs_twice": "Your log has each layer twice: hooks run again when a segment is "
             "recomputed. Note forward's values only.",
-            "not_squared": "You note the mean of the outputs. Asked for is the mean of their "
-            "squares.",
+            "not_squared": "You log the mean of the outputs. Log the mean of their squares.",
         },
     ),
 )

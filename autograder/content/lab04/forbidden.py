@@ -1,4 +1,4 @@
-"""What solutions of lab 4 may not use, and where a measured figure is doubted."""
+"""Tools that lab 4's solutions may not use, and doubts about measured figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_TORCH_CHECKPOINT = Ban(
 )
 
 UNSEEN = (
-    "The meter saw less than any run of this exercise takes, as if the work was done where the "
-    "meter does not look: on another thread, or with torch's dispatch modes switched off. A person "
-    "has to look at it."
+    "The meter saw less than any run of this exercise takes, as if the work were done where the "
+    "meter does not look: on another thread, or with torch's dispatch modes switched off. An "
+    "instructor has to look at it."
 )

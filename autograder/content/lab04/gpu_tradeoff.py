@@ -2,7 +2,8 @@
 
 Seconds and bytes are taken in the student's process, on a GPU that nothing outside can time. So the
 probe measures the same steps on the same GPU a moment before, and the student's figures are
-compared with those by their ratios. Own figures that cannot be true make it could-not-judge.
+compared with those by their ratios. Implausible figures of the probe make the verdict
+could-not-judge.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LENGTHS = [GPU_LAYERS, 8, 4, 1]  # the first keeps all
 _TIME_RATIO = 1.35  # clocks move a GPU's times by some ten percent between runs
 _BYTES_RATIO = 1.15  # what is requested against what is allocated, gradients kept or freed
 _MOST_OVERHEAD = 0.45
-_OFF = 10.0  # a step takes a tenth of a second, to ask for it takes a few milliseconds
+_OFF = 10.0  # a step takes a tenth of a second, queueing it a few milliseconds
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -38,7 +39,7 @@ def _finding(value: Any) -> Finding:
         return Finding(False, "The figures came back garbled.")
     own, student = value["own"], value["student"]
     if not _are_pairs(own) or not _falls(own):
-        doubt = "The GPU's own figures cannot be believed, so nothing can be compared with them."
+        doubt = "The GPU's own figures are implausible, so nothing can be compared with them."
         return Finding(False, doubt=doubt)
     if not _are_pairs(student):
         return Finding(False, f"Expected (seconds, peak_bytes), but got {show(student)}.")
@@ -62,7 +63,7 @@ def _are_pairs(value: Any) -> bool:
 
 
 def _falls(own: Pairs) -> bool:
-    """Keeping all peaks highest, and recomputing takes time, but never half as much again."""
+    """Keeping all peaks highest; recomputing takes more time, but under half again as much."""
     peaks = [peak for _, peak in own]
     seconds = [second for second, _ in own]
     return peaks[0] > max(peaks[1:]) and 0 <= min(seconds[1:]) / seconds[0] - 1 < _MOST_OVERHEAD
@@ -159,7 +160,7 @@ gpu_tradeoff = Task(
     seconds=120.0,
     ban=Ban(allows=frozenset({"peakmem.meter", "torch.utils.benchmark"})),
     mistakes={
-        "not_synchronized": "You timed how long it takes to ask for a step, not to make it. Call "
+        "not_synchronized": "You timed how long it takes to queue a step, not to run it. Call "
         "torch.cuda.synchronize() before you read the clock, both times.",
         "milliseconds": "These are milliseconds (elapsed_time returns them). Divide by 1000.",
         "gibibytes": "Your peak is in GiB or MiB. Return bytes.",
@@ -169,8 +170,8 @@ gpu_tradeoff = Task(
         "whole process. Call torch.cuda.reset_peak_memory_stats() before the step.",
         "live_after": "Your bytes are too few. The peak comes within the step: read "
         "torch.cuda.max_memory_allocated(), not memory_allocated().",
-        "first_step_too": "Your steps take too long. Run two steps before you time one, and leave "
-        "making the stack out.",
+        "first_step_too": "Your steps take too long. Run two steps before you time one, and don't "
+        "time making the stack.",
     },
     stretch=True,
 )

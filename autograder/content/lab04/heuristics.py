@@ -1,6 +1,6 @@
-"""Plans by rules of thumb, and chains on which each of them is plainly worse than the best plan.
+"""Plans by rules of thumb, and chains on which each is clearly worse than the best plan.
 
-On drawn chains most rules are worse now and then only: the fewest cuts on one of 250. So a case is
+On drawn chains most rules are rarely worse: the fewest cuts on one of 250. So a case is
 built for each, and drawn again until the rule fails on it.
 """
 
@@ -55,13 +55,13 @@ def _drawn(rng: np.random.Generator) -> tuple[Chain, int]:
 
 
 def _dear_or_cheap(rng: np.random.Generator) -> tuple[Chain, int]:
-    """A chain with few cuts behind a dear output, or more of them behind cheap ones.
+    """A chain with few cuts after an expensive output, or more of them after cheap ones.
 
-    The dear output stays to the end, where it leaves no room to keep the slow stages' results. So
-    the fewest cuts recompute those, and one cut more does not.
+    The expensive output stays to the end, where it leaves no room to keep the slow stages'
+    results. So the fewest cuts recompute those, and one more cut doesn't.
     """
     # (saved, output of its last stage, time): the cheap cuts end the 1st, 3rd and 4th piece, the
-    # dear one the 2nd; the slow stages are the 5th.
+    # expensive one the 2nd; the slow stages are the 5th.
     pieces = [(400, 4, 2), (450, 250, 2), (300, 6, 2), (300, 8, 2), (100, 20, 60), (700, 50, 4)]
     scale = int(rng.integers(1, 9))
     times: list[int] = []
@@ -70,7 +70,10 @@ def _dear_or_cheap(rng: np.random.Generator) -> tuple[Chain, int]:
     for total, output, slow in pieces:
         parts = _split(rng, scale * int(total * rng.uniform(0.98, 1.02)), int(rng.integers(1, 4)))
         saved += parts
-        outputs += [*parts[:-1], min(scale * output, parts[-1])]  # within a piece, all is dear
+        outputs += [
+            *parts[:-1],
+            min(scale * output, parts[-1]),
+        ]  # within a piece, every output is expensive
         times += [slow + int(extra) for extra in rng.integers(0, 3, len(parts))]
     return Chain(times, saved, outputs), scale * int(rng.integers(990, 1005))
 
@@ -98,7 +101,7 @@ def greedy(chain: Chain, budget: int) -> list[int] | None:
 
 
 def greedy_from_the_back(chain: Chain, budget: int) -> list[int] | None:
-    """From the back, each segment as long as fits beside the output before it."""
+    """From the back, each segment as long as fits with the output before it."""
     kept: list[int] = []
     filled = 0
     for index in reversed(range(len(chain))):
@@ -195,12 +198,12 @@ def adds_the_best(chain: Chain, budget: int) -> list[int] | None:
 
 
 def drops_from_the_back(chain: Chain, budget: int) -> list[int] | None:
-    """All outputs, less each that need not be kept, the last ones first."""
+    """All outputs, minus those that can be dropped, trying the last ones first."""
     return _dropped(chain, budget, reversed(range(len(chain) - 1)))
 
 
 def drops_the_dearest(chain: Chain, budget: int) -> list[int] | None:
-    """All outputs, less each that need not be kept, the largest ones first."""
+    """All outputs, minus those that can be dropped, trying the largest ones first."""
     order = sorted(range(len(chain) - 1), key=lambda index: -chain.outputs[index])
     return _dropped(chain, budget, order)
 

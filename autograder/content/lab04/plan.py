@@ -78,7 +78,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _findings(chain: Chain, budget: int, outcome: Any) -> dict[str, Finding]:
-    """What is right of one answer, part by part."""
+    """The findings on one answer, part by part."""
     if tuple(outcome[:2]) == ("raised", "NotImplementedError"):
         return dict.fromkeys(plan.parts, NOT_WRITTEN)
     said = (
@@ -97,7 +97,9 @@ def _findings(chain: Chain, budget: int, outcome: Any) -> dict[str, Finding]:
         return dict.fromkeys(plan.parts, wrong)
     kept = _indices(outcome[1], len(chain))
     if kept is None:
-        wrong = Finding(False, f"{said}{show(outcome[1])} is no list of strictly rising indices.")
+        wrong = Finding(
+            False, f"{said}{show(outcome[1])} isn't a list of strictly increasing indices."
+        )
         return dict.fromkeys(plan.parts, wrong)
     if (needed := peak(chain, kept)) > budget:
         said += f"{kept} peaks at {needed}, over the budget."
@@ -133,7 +135,7 @@ def _indices(value: Any, n: int) -> list[int] | None:
 
 _NAMED = ("equal_segments", "greedy", "one_cut", "cheapest_outputs", "least_peak")
 
-# What a mistake makes of a chain and a budget.
+# A mistake's answer for a chain and a budget.
 _MUTANTS: dict[str, Callable[[Chain, int], list[int] | None]] = {
     "root_of_n": lambda chain, budget: root_segments(chain),
     "keeps_all": lambda chain, budget: list(range(len(chain) - 1)),
@@ -191,24 +193,24 @@ plan = Task(
         "root_of_n": "You cut into segments of about root N stages. These stages are not equal, "
         "and there is a budget: look at each one's bytes and time.",
         "equal_segments": "You only try segments of equal length. Stages are not equal, so a cut "
-        "may stand anywhere: best behind a small output.",
-        "greedy": "Your segments are each as long as fits, cut from the front. That may cut behind "
-        "a huge output, which then stays; a shorter segment can be cheaper for all that follow.",
+        "may go anywhere: best after a small output.",
+        "greedy": "Your segments are each as long as fits, cut from the front. That may cut after "
+        "a huge output, which then stays; a shorter segment can be cheaper for all later ones.",
         "one_cut": "You cut once at most. Where that does not fit, or only late, more cuts do.",
-        "cheapest_outputs": "You keep the cheapest outputs, wherever they stand. Where each "
+        "cheapest_outputs": "You keep the cheapest outputs, wherever they are. Where each "
         "segment begins and ends counts too, and the last kept output should come early.",
         "least_peak": "You return the plan with the least peak, whatever the budget. Look for the "
         "least time that fits.",
         "fewest_cuts": "You take the fewest cuts. Two small outputs may take less than a large "
-        "one, and leave room for what comes behind: of all plans that end with an index, remember "
+        "one, and leave room for later stages: of all plans that end with an index, remember "
         "the one with the least sum of kept outputs.",
         "keeps_all": "You keep every output, which recomputes almost every stage. Recompute only "
         "as much as the budget asks for.",
         "kept_forgotten": "You forget that the outputs kept before a segment are live while it "
-        "has its turn.",
+        "runs.",
         "below_the_budget": "Your plans stay below the budget. A peak that equals it fits.",
-        "segment_starts": "Your indices are those of the stages that begin a segment. Asked for "
-        "are those that end one.",
+        "segment_starts": "Your indices are those of the stages that begin a segment. Return those "
+        "of the stages that end one.",
         "last_stage_kept": "Your plan keeps the last stage's output too, so the last segment is "
         "recomputed for nothing.",
     },

@@ -86,9 +86,9 @@ _WRITTEN = {
     "gelu, fused": "F.gelu(x, approximate='tanh')",
     "linear": "lambda x: F.linear(x, weight) with a Parameter",
     "frozen linear": "lambda x: F.linear(x, weight) with a Parameter that requires no gradient",
-    "parameter": "lambda x: x * weight with a Parameter of one value a column",
+    "parameter": "lambda x: x * weight with a Parameter of one value per column",
     "parameter's view": "lambda x: x * weight[1] with a Parameter of three rows",
-    "buffer": "a module that returns x * scale, a buffer with a value a column",
+    "buffer": "a module that returns x * scale, a buffer with a value per column",
     "view": "x[:, :1] ** 2",
     "number": "torch.exp(2.5 * x) / 3.0",
     "dropped": "a function that computes exp(x), drops it and returns tanh(x)",
@@ -99,7 +99,7 @@ _WRITTEN = {
     "mlp": "Linear(c, 4c), ReLU, Linear(4c, c), with x that requires no gradient",
     "layer_norm": "F.layer_norm(x, (columns,))",
     "attention": "softmax(q @ k.T) @ v",
-    "embedding": "nn.Embedding, called with an index a row",
+    "embedding": "nn.Embedding, called with an index per row",
     "mask": "x.masked_fill(x < 0, 0.0)",
     "double": "torch.sin of a float64 x",
     "two outputs": "a function that returns tanh(x) and exp(x)",
@@ -122,7 +122,7 @@ def _count(
 
 
 def _first_saver_only(name: str, rows: int, columns: int) -> frozenset[int]:
-    """What comes of it: a new tensor may get the address of one that was dropped, or another."""
+    """The result: a new tensor may get the address of one that was dropped, or another."""
     found = _count(of=lambda s: s.storage_bytes * (s.dropped != "first"))(name, rows, columns)
     reused = any(saved.what == "dropped" for saved in SAVED[name](rows, columns))
     return frozenset({found, 0} if reused else {found})
@@ -182,33 +182,35 @@ saved_bytes = Task(
     ),
     ban=Ban(allows=frozenset({"gc"})),
     mistakes={
-        "dropped_too": "You count what was saved on the way, but part of the graph was dropped "
-        "before the function returned, with all that it had saved. Count what is still held.",
+        "dropped_too": "You count everything that was saved on the way, but part of the graph was "
+        "dropped before the function returned, with everything it had saved. Count what is still "
+        "held.",
         "counted_twice": "You count a tensor as often as it was saved. Count each storage once.",
-        "counted_twice_and_dropped": "You add up all that passes the hook. A storage that is saved "
-        "twice counts once, and one that the graph no longer holds does not count.",
+        "counted_twice_and_dropped": "You add up everything that passes through the hook. A "
+        "storage that is saved twice counts once, and one that the graph no longer holds does not "
+        "count.",
         "slices_apart": "You count two slices of one tensor as two storages. tensor.data_ptr() is "
         "where a slice begins; tensor.untyped_storage().data_ptr() is where its storage does.",
         "last_saver_only": "Several operations may save one storage. You remember the last of them "
-        "only, and where that one was dropped you miss that another still holds the storage.",
+        "only, and if that one was dropped, you miss that another still holds the storage.",
         "first_saver_only": "Several operations may save one storage. You remember the first of "
-        "them only, and where that one was dropped you miss that another still holds the storage.",
+        "them only, and if that one was dropped, you miss that another still holds the storage.",
         "views_as_small": "A view keeps its whole storage alive. Count "
         "untyped_storage().nbytes(), not the view's own elements.",
-        "parameters_too": "You count parameters. They are there with or without a graph. Mind "
-        "that a linear layer saves a view of its weight: look at ._base.",
+        "parameters_too": "You count parameters. They exist with or without a graph. Note that a "
+        "linear layer saves a view of its weight: look at ._base.",
         "parameters_views": "You count views of parameters. A linear layer saves one of its "
         "weight: look at ._base.",
         "parameters_themselves": "You leave views of parameters out, but count a parameter that is "
         "saved itself. It isn't a view, so its ._base is None.",
         "numbers_too": "You count numbers that are written in Python, such as the 2.0 in 2.0 * x. "
-        "They are no tensors of the program.",
+        "They aren't tensors of the program.",
         "inputs_left_out": "You leave the inputs out. If an operation saved one, it counts.",
         "outputs_left_out": "You leave the function's result out. If an operation saved it, as "
         "exp and tanh do, it counts.",
         "buffers_left_out": "You leave a buffer out. Only parameters are left out.",
-        "elements": "You return elements. Asked for are bytes.",
-        "four_bytes_each": "You take every element for 4 bytes. Ask the storage for its bytes.",
+        "elements": "You return elements. Return bytes.",
+        "four_bytes_each": "You count 4 bytes for every element. Ask the storage for its bytes.",
     },
     stretch=True,
 )

@@ -135,7 +135,7 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
 
 
 def _keeps(n: int, k: int, kept: Any) -> tuple[str, ...]:
-    """The mistake of keeping so much where the right layers are called."""
+    """The mistake that keeps this much although the right layers are called."""
     slack = n * _SLACK_BYTES
     if type(kept) is not int or k == 1:
         return ()
@@ -188,11 +188,11 @@ run_in_segments = Task(
         "its forward, so to recompute it saves nothing.",
         "never_recomputed": "Nothing is recomputed in backward. Run every segment but the last "
         "through checkpoint.",
-        "rest_left_out": "Your segments leave out the layers behind the last whole segment.",
+        "rest_left_out": "Your segments leave out the layers after the last whole segment.",
         "cut_from_the_back": "Your first segment is the short one, or the last is always whole. "
-        "Cut from the front: what is left over is the last segment.",
-        "number_for_length": "You take segment_length for the number of segments. It is how many "
-        "layers a segment has.",
+        "Cut from the front: the remainder is the last segment.",
+        "number_for_length": "You treat segment_length as the number of segments. It is the number "
+        "of layers in one.",
         "first_segment_kept": "You recompute the last segment and keep the first. It is the last "
         "one that is not checkpointed.",
         "layer_by_layer": "You checkpoint each layer by itself, so each layer's input is kept. Run "

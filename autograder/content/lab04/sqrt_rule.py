@@ -31,7 +31,7 @@ def peak_by_formula(n: int, k: int, saved: int = 1) -> int:
 
 
 def peak_by_simulation(n: int, k: int, saved: int = 1) -> int:
-    """The peak by letting the chain run, unit by unit: the test's oracle for the formula.
+    """The peak of a run simulated unit by unit: the test's oracle for the formula.
 
     A unit is (layer, number); number 0 is the layer's output, and (-1, 0) is the chain's input.
     """
@@ -44,7 +44,7 @@ def peak_by_simulation(n: int, k: int, saved: int = 1) -> int:
     peak = len(live)
     live -= all_of(bounds[-2], n)
     for start, end in reversed(list(itertools.pairwise(bounds))[:-1]):
-        live.discard((end - 1, 0))  # the segment behind is done, its input with it
+        live.discard((end - 1, 0))  # the segment after it is done, its input with it
         peak = max(peak, len(live | all_of(start, end)))
     return peak
 
@@ -165,23 +165,23 @@ sqrt_rule = Task(
         "short. Try every length and take one of the least peak.",
         "root_without_saved": "The root of n is best if a layer saves nothing but its output. The "
         "more it saves, the shorter the best segment. Try every length.",
-        "saved_forgotten": "You take each layer for one unit. A layer that is live for backward "
+        "saved_forgotten": "You count each layer as one unit. A layer that is live for backward "
         "holds `saved` units; a segment's input is one.",
         "inputs_saved_too": "You count `saved` units for the segments' inputs too. Each of them is "
         "one tensor: one unit.",
         "root_of_the_quotient": "The root of n / saved, rounded, is close, but not always best: "
         "lengths are whole, and the last segment may be short. Try every length.",
-        "least_peak_itself": "You return the least peak. Asked for is the length that reaches it.",
-        "last_is_whole": "Your peak takes the last segment for a whole one. It has r outputs, and "
+        "least_peak_itself": "You return the least peak. Return the length that reaches it.",
+        "last_is_whole": "Your peak treats the last segment as a whole one. It has r outputs, and "
         "the peak of the others is one input lower.",
         "recomputed_forgotten": "Your peak is that at the end of forward. When a whole segment is "
         "recomputed, its k outputs are live.",
         "last_forgotten": "Your peak looks at recomputed segments only. At the end of forward all "
         "inputs and the last segment's outputs are live.",
         "input_forgotten": "You leave out the chain's input, which is kept too.",
-        "inputs_forgotten": "You leave out the segments' inputs, which wait for their turn.",
+        "inputs_forgotten": "You leave out the segments' inputs, which wait their turn.",
         "long_segment": "A segment is never longer than the chain: k > n means n.",
-        "all_again": "You recompute all layers. The last segment is still there after forward.",
+        "all_again": "You recompute all layers. The last segment is still live after forward.",
         "all_but_one_segment": "The segment that is not recomputed is the last, and it may be "
         "short: n - k is too few then.",
         "whole_segments": "Where k divides n, the last whole segment is not recomputed either.",

@@ -75,7 +75,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _budget() -> Budget:
-    """What a call may take, inputs and targets, and a MiB for the short run before and the rest."""
+    """A call's allowance, inputs and targets, and a MiB for the earlier short run and the rest."""
     given_bytes = 2 * 4 * _LARGE["samples"] * _LARGE["length"] * _LARGE["width"]
     return Budget(given_bytes + largest_rise_bytes() + _MIB)
 
@@ -127,7 +127,7 @@ def _compared(case: Case, value: Mapping[str, Any]) -> Finding:
 
 
 def _ratio(got: list[Any], pieces: Pieces) -> str:
-    """A sentence where what was added is a multiple of what it should be."""
+    """A sentence if the added gradient is a multiple of the right one."""
     right = np.concatenate(
         [(r - b).ravel() for r, b in zip(pieces.right.gradients, pieces.before, strict=True)]
     )
@@ -206,7 +206,7 @@ def _nearly(got: Any, expected: float) -> bool:
     return number is not None and abs(number - expected) <= _FLOAT32 * abs(expected)
 
 
-# Mistakes in the gradients, which come with a loss that this case cannot tell the reason of.
+# Mistakes in the gradients that come with a wrong loss, which this case can't explain.
 _MISSES_THE_LOSS = ("divides_by_samples", "drops_last", "keeps_graphs", "scales_existing")
 
 
@@ -232,9 +232,9 @@ _TOO_MUCH = (
     "alone takes."
 )
 _UNMETERED = (
-    "The meter saw less memory than a single sample takes, as if the work was done where it does "
-    "not look: on another thread, or with torch's dispatch modes switched off. A person has to "
-    "look at it."
+    "The meter saw less memory than a single sample takes, as if the work were done where it does "
+    "not look: on another thread, or with torch's dispatch modes switched off. An instructor has "
+    "to look at it."
 )
 accumulate_gradients = Task(
     id="lab05-accumulate_gradients",
@@ -258,11 +258,10 @@ accumulate_gradients = Task(
         "ragged_as_full": "Your last micro-batch weighs as much as the others, though it is "
         "shorter. Weight each by len(x) / len(inputs), not by 1 / the number of micro-batches.",
         "drops_last": "Your last, shorter micro-batch is left out.",
-        "divides_by_samples": "You divide a loss that is a mean already by the number of all "
+        "divides_by_samples": "You divide the loss, which is already a mean, by the number of all "
         "samples. Multiply it by the micro-batch's own number of samples first.",
-        "clears_first": "Gradients that were there before are lost. Do not clear them: add to "
-        "them.",
-        "scales_existing": "Gradients that were there before are scaled too. Scale the losses "
+        "clears_first": "Earlier gradients are lost. Do not clear them: add to them.",
+        "scales_existing": "Earlier gradients are scaled too. Scale the losses "
         "before backward, not .grad afterwards.",
         "last_only": "Only the last micro-batch's gradient is left. Clear gradients for a new "
         "batch, not for a new micro-batch.",

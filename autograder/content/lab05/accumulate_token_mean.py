@@ -76,7 +76,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _labels(rng: np.random.Generator, counted: list[int], ignored: int) -> Array:
-    """Labels of which so many a row count, the rest of it is padding."""
+    """Labels with so many counted tokens per row; the rest is padding."""
     labels = rng.integers(1, _VOCAB, size=(len(counted), _LENGTH))
     for row, count in zip(labels, counted, strict=True):
         row[count:] = ignored
@@ -119,7 +119,7 @@ class _Tokens:
             self.counts.append(int((wanted != self._counts).sum()))
 
     def by(self, weights: list[float], keep: float = 1.0) -> Outcome:
-        """What comes of weighting each micro-batch's sum so."""
+        """The result of weighting each micro-batch's sum so."""
         loss = sum(w * part for w, part in zip(weights, self.losses, strict=True))
         return Outcome(loss, weighted(self.gradients, weights, self.before, keep))
 
@@ -175,7 +175,7 @@ def _compared(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
     loss = value.get("value")
     if close(got, right.gradients):
         if is_number(loss, right.loss):
-            # What has no token that counts may be left out.
+            # Micro-batches without a counted token may be left out.
             rows = int((inputs["labels"] != ignored).any(axis=1).sum())
             return forwards_unseen(value, rows) or Finding(True)
         if is_tensor(loss):
@@ -222,14 +222,13 @@ accumulate_token_mean = Task(
         "no_division": "You add up means over micro-batches. Sum the tokens' losses of each "
         "(reduction='sum'), and divide by the number of counted tokens of the whole batch.",
         "sum_of_tokens": "You add up the tokens' losses without dividing by their number.",
-        "counts_by_default_index": "Your count takes -100 for the ignored label, whatever "
+        "counts_by_default_index": "Your count treats -100 as the ignored label, whatever "
         "ignore_index says.",
         "counts_ignored_tokens": "You divide by the number of all tokens, ignored ones included. "
         "Count labels that differ from ignore_index.",
-        "clears_first": "Gradients that were there before are lost. Do not clear them: add to "
-        "them.",
-        "default_ignore_index": "Your function ignores -100, whatever ignore_index says. Hand "
-        "ignore_index on to the loss.",
+        "clears_first": "Earlier gradients are lost. Do not clear them: add to them.",
+        "default_ignore_index": "Your function ignores -100, whatever ignore_index says. Pass "
+        "ignore_index to the loss.",
         "shifts_again": "Your labels are shifted by one token. Here they are shifted already.",
     },
 )

@@ -42,7 +42,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return Case(("right",), inputs, fixed=fixed)
 
     def telling(mistake: str, draw: Callable[[], Case]) -> Case:
-        """Draw until the mistake gives another answer than all that are right but for the sign."""
+        """Draw until the mistake's answer differs from all that are right except for the sign."""
         while True:
             drawn = draw()
             gaps = _gaps(drawn.inputs)
@@ -131,20 +131,20 @@ batch_norm_gap = Task(
     judge=_judge,
     mistakes={
         "returns_tensor": "Your function returns a tensor. Return a plain number, with .item().",
-        "model_changed": "The model is not as it was. In training mode a forward moves batch "
+        "model_changed": "The model has changed. In training mode a forward moves batch "
         "norm's running statistics: work on copy.deepcopy(model), and leave the model's mode and "
         "gradients alone.",
         "no_gap_in_evaluation": "You see no difference, because the model ran in evaluation mode. "
         "Put (a copy of) it in training mode, where batch norm uses the batch it is given.",
-        "mean_instead_of_largest": "You return the mean difference. The largest is asked for.",
+        "mean_instead_of_largest": "You return the mean difference. Return the largest.",
         "drops_last": "Your last, shorter micro-batch is left out.",
         "first_micro_batch_only": "You look at the first micro-batch only.",
         "signed": "You take the largest difference with its sign; a large negative one is lost. "
         "Take absolute values first.",
         "signed_other_way": "You take the largest difference with its sign; a large negative one "
         "is lost. Take absolute values first.",
-        "norm_of_difference": "You return the norm of the difference. The largest absolute value "
-        "is asked for.",
-        "sum_of_differences": "You return the sum of the differences. The largest is asked for.",
+        "norm_of_difference": "You return the norm of the difference. Return the largest absolute "
+        "value.",
+        "sum_of_differences": "You return the sum of the differences. Return the largest.",
     },
 )

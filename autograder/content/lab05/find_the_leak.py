@@ -61,7 +61,7 @@ def _large(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _all_graphs(sizes: Mapping[str, Any]) -> int:
-    """The least that is live where half of all micro-batches' graphs are."""
+    """The least bytes that are live if half of all micro-batches' graphs are."""
     whole = {**sizes, "micro_batch": sizes["samples"]}
     return (most_bytes(**sizes) + most_bytes(**whole) // 3) // 2
 
@@ -91,11 +91,11 @@ find_the_leak = leak_task(
             "backward_to_free": "Your backward() frees the graphs, but it also adds to the model's "
             "gradients, and validation must not. Run the model under torch.no_grad().",
             "mode_changed": "Your function changes the model's mode. Leave train() and eval() to "
-            "the caller; no_grad() is no mode of the model.",
-            "gradients_off": "After your function gradients are switched off for good, so nobody "
+            "the caller; no_grad() isn't a mode of the model.",
+            "gradients_off": "After your function gradients are switched off for good, so no code "
             "can train any more. Use `with torch.no_grad():`, which ends.",
-            "gradients_cleared": "Your function clears the model's gradients. They were the "
-            "caller's: leave them.",
+            "gradients_cleared": "Your function clears the model's gradients. They belong to the "
+            "caller: leave them alone.",
             "ragged_as_full": "Your short last micro-batch weighs as much as a full one. Weigh "
             "each by its samples, as the given code does.",
             "not_divided": "Your sum is not divided by the number of samples.",

@@ -1,4 +1,4 @@
-"""Gradients read out of an answer and compared, and what accumulating them wrongly leads to."""
+"""Reads gradients out of an answer, compares them, and names the mistakes in accumulating them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _TOLERANCE = 1e-6  # of a parameter's largest gradient
 
 COMMON_MISTAKES = {
-    "whole_batch": "Your model is given more samples at a time than a micro-batch has, so nothing "
-    "is saved. Cut the batch first, and run the model on one piece after another.",
+    "whole_batch": "Your model gets more samples at a time than a micro-batch has, so you save no "
+    "memory. Cut the batch first, and run the model on one piece after another.",
     "changes_arguments": "Your function changes what it was given: parameters, inputs, targets or "
     "the model's mode. Only the gradients may change.",
     "returns_tensor": "Your function returns a tensor. Return a plain number: loss.item() of each "
@@ -52,19 +52,19 @@ KEEPS_GRAPHS = (
 
 
 OTHER_MODE = (
-    "Your function runs the model in another mode than the one that it is in. Whether it trains or "
-    "is evaluated is for the caller to say: no train() or eval() in here."
+    "Your function changes the model's mode. The caller decides between training and evaluation: "
+    "no train() or eval() in here."
 )
 
 UNSEEN = (
-    "Your model was seen to run on fewer samples than the batch has, so what was counted of it "
-    "says nothing: call model(...) itself, not its layers. A person has to look at this."
+    "Your model was seen to run on fewer samples than the batch has, so its counts mean nothing: "
+    "call model(...) itself, not its layers. An instructor has to look at this."
 )
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call leads to: the number it returns, and the gradients that are there afterwards."""
+    """A call's result: the number it returns, and the gradients afterwards."""
 
     loss: float
     gradients: list[Array]
@@ -96,7 +96,7 @@ def weighted(
 
 
 def as_before(before: Sequence[Array] | None, shapes: Iterable[tuple[int, ...]]) -> list[Array]:
-    """Return what gradients start from: zero where nothing is there."""
+    """Return the gradients to start from: zero for missing ones."""
     return list(before) if before else [np.zeros(shape) for shape in shapes]
 
 
@@ -134,12 +134,12 @@ def is_number(value: Any, expected: float) -> bool:
 
 
 def is_tensor(value: Any) -> bool:
-    """Tell whether what a probe sent stands for a tensor, which is no plain data."""
+    """Tell whether a probe's value stands for a tensor, which isn't plain data."""
     return isinstance(value, str) and value == "a tensor"
 
 
 def number_in(value: Any) -> float | None:
-    """Return a returned number as a float; None if it is no number, or too large for a float."""
+    """Return a returned number as a float; None if it isn't one, or is too large for a float."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
@@ -149,7 +149,7 @@ def number_in(value: Any) -> float | None:
 
 
 def graphs_kept(value: Mapping[str, Any]) -> Finding | None:
-    """Return what is wrong where graphs of several micro-batches were in memory at once."""
+    """Return what is wrong if graphs of several micro-batches were in memory at once."""
     waiting = value.get("waiting")
     if type(waiting) is int and waiting < 2:
         return None

@@ -79,7 +79,7 @@ _ERRORS = {"broken": "ValueError", "broken otherwise": "RuntimeError"}
 
 
 def _outside(upper: int, asked: Sequence[tuple[Any, Any]]) -> Finding | None:
-    """What is wrong where a size was run that is none of a micro-batch."""
+    """Return what is wrong if the search ran an impossible size."""
     sizes = [size for size, _ in asked if type(size) is int and not 1 <= size <= upper]
     if not sizes:
         return None
@@ -108,7 +108,7 @@ def _finds(fits: int, upper: int, kind: Any, found: Any) -> Finding:
 
 
 def _wastes(asked: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
-    """What makes a search run too often, read off the sizes that it ran."""
+    """The reason that a search runs too often, judged by the sizes that it ran."""
     sizes = [size for size, _ in asked if type(size) is int]
     steps = {later - earlier for earlier, later in itertools.pairwise(sizes)}
     if steps in ({1}, {-1}):
@@ -130,23 +130,23 @@ largest_micro_batch = Task(
     ask=_micro_batch_runs,
     judge=_judge_micro_batch,
     mistakes={
-        "catches_everything": "Your search takes every error for a full memory. Catch "
-        "peakmem.OutOfMemory alone: other errors are bugs, and have to reach the person.",
+        "catches_everything": "Your search treats every error as a full memory. Catch "
+        "peakmem.OutOfMemory alone: other errors are bugs, and have to reach the user.",
         "lets_it_pass": "peakmem.OutOfMemory came out of your search. Catch it where you call "
-        "run(m): it is the one error that says that m samples are too many.",
-        "by_its_text": "Your search knows a full memory by what the error says. Texts differ, and "
-        "a bug may speak of memory too: catch peakmem.OutOfMemory by its type.",
-        "outside_the_range": "Your search runs a size that is none: below 1, or above upper.",
+        "run(m): only this error means that m samples are too many.",
+        "by_its_text": "Your search recognizes a full memory by the error's message. Messages "
+        "differ, and a bug may mention memory too: catch peakmem.OutOfMemory by its type.",
+        "outside_the_range": "Your search runs an impossible size: below 1, or above upper.",
         "linear_search": "Your search tries the sizes one after another. Halve the interval with "
         "each run instead: 1024 sizes need about 10 runs, not 1024.",
-        "runs_a_size_twice": "Your search runs the same size more than once. Remember what the "
-        "first run told.",
+        "runs_a_size_twice": "Your search runs the same size more than once. Remember the first "
+        "run's result.",
         "doubles_first": "Your search doubles the size until it no longer fits, and halves the "
         "interval after that: about two runs for each bit of the answer. `upper` is known, so "
         "halve from the start.",
-        "assumes_one_fits": "Where not even one sample fits, the answer is 0. Your search takes "
-        "for granted that one does.",
-        "powers_of_two_only": "Your search stops at the largest power of two that fits. Go on "
+        "assumes_one_fits": "If not even one sample fits, the answer is 0. Your search assumes "
+        "that one does.",
+        "powers_of_two_only": "Your search stops at the largest power of two that fits. Continue "
         "between it and the next one.",
         "one_too_many": "Your answer is one too large: it is the smallest size that does not fit.",
         "one_too_few": "Your answer is one too small. Check the last size of the interval too.",

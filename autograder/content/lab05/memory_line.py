@@ -18,7 +18,7 @@ Line = tuple[float, float]
 Numbers = Sequence[float]
 _TOLERANCE = 1e-6
 _FINE = 1e-5
-_COARSE = 0.5  # what float32 leaves of a small slope above many bytes
+_COARSE = 0.5  # a small slope over many bytes, in float32
 
 
 def line_of(sizes: Numbers, peaks: Numbers) -> Line:
@@ -155,10 +155,10 @@ memory_line = Task(
         equal=_equal,
     ),
     mistakes={
-        "swapped": "The order of your answer is swapped: first the fixed bytes, then the bytes a "
+        "swapped": "The order of your answer is swapped: first the fixed bytes, then the bytes per "
         "sample. (np.polyfit gives the slope first.)",
-        "through_the_origin": "Your line goes through zero. Weights, gradients and state are "
-        "there for no sample at all: fit a fixed part too.",
+        "through_the_origin": "Your line goes through zero. Weights, gradients and state take "
+        "memory even without samples: fit a fixed part too.",
         "first_and_last": "Your line goes through the first and the last point. With noise in the "
         "peaks all points have to count: least squares.",
         "first_two": "Your line goes through the first two points only. All points have to count.",

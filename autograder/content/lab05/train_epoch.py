@@ -22,7 +22,7 @@ from peakmem.probes.lab05 import Regression
 
 __all__ = ["MUTANTS", "simulate", "train_epoch"]
 
-_UPDATES, _LEFT, _CLIP = "updates and gradients", "left-overs", "clipping and scheduler"
+_UPDATES, _LEFT, _CLIP = "updates and gradients", "leftovers", "clipping and scheduler"
 _TOLERANCE = 1e-4  # of the largest gradient: clipping divides by the norm plus 1e-6
 
 MUTANTS = (
@@ -93,7 +93,7 @@ def _batch(rng: np.random.Generator, number: int) -> list[Array]:
 
 
 def simulate(inputs: Mapping[str, Any], mutant: str = "") -> dict[str, Any]:
-    """Return what a right train_epoch leads to, or one that makes the mistake `mutant`."""
+    """Return the events of a right train_epoch, or of one that makes the mistake `mutant`."""
     model, training = Regression(inputs["weights"]), _Training(inputs, mutant)
     batches, steps = inputs["batches"], inputs["accumulation_steps"]
     for start in range(0, len(batches), steps):
@@ -120,7 +120,7 @@ def simulate(inputs: Mapping[str, Any], mutant: str = "") -> dict[str, Any]:
 
 
 class _Training:
-    """The sum of gradients so far, and what has come of those before."""
+    """The sum of gradients so far, and the earlier updates."""
 
     def __init__(self, inputs: Mapping[str, Any], mutant: str) -> None:
         self._inputs, self._mutant, self._lr = inputs, mutant, inputs["lr"]
@@ -208,7 +208,7 @@ def _wrong_before_left_overs(
 ) -> bool:
     """Tell whether clipping or the schedule is wrong already where nothing is left over.
 
-    That costs its own part, and not the left-overs' as well.
+    That costs its own part, and not the leftovers' as well.
     """
     if case.inputs["max_norm"] is None or case.parts != (_LEFT,):
         return False
@@ -248,8 +248,8 @@ def _difference(right: Mapping[str, Any], value: Mapping[str, Any]) -> str:
 
 
 _UNSEEN = (
-    "Your model was seen to run on fewer micro-batches than there are, so what was counted of it "
-    "says nothing: call model(*batch) itself, not its layers. A person has to look at this."
+    "Your model was seen to run on fewer micro-batches than there are, so its counts mean nothing: "
+    "call model(*batch) itself, not its layers. An instructor has to look at this."
 )
 
 
@@ -273,28 +273,27 @@ train_epoch = Task(
         "loss by their number before backward.",
         "last_group_as_full": "Your last group is short, but you divide by accumulation_steps. "
         "Divide by the number of micro-batches that it has.",
-        "drops_last_group": "Micro-batches that are left over at the end make no update. Make one "
-        "more, over just those.",
-        "never_clears": "Gradients of one update are still there in the next. Clear them after "
-        "each update.",
+        "drops_last_group": "Leftover micro-batches at the end make no update. Make one more, over "
+        "just those.",
+        "never_clears": "Gradients of one update remain in the next. Clear them after each update.",
         "updates_each": "Your optimizer steps after each micro-batch. It steps once for each "
         "accumulation_steps of them.",
-        "one_update_too_many": "You make an update for left-overs where there are none.",
-        "clips_each": "You clip after each backward. What is clipped then is a part of the "
-        "gradient: clip once, just before the update.",
+        "one_update_too_many": "You make an update for leftovers when there are none.",
+        "clips_each": "You clip after each backward. That clips a part of the gradient: clip once, "
+        "just before the update.",
         "always_scales": "You scale the gradient to max_norm also where its norm is smaller. "
         "Clipping only ever shortens.",
         "clips_per_group": "You clip each parameter, or each of the optimizer's groups, by itself. "
-        "max_norm is for the length over all parameters: one call, with model.parameters().",
+        "max_norm limits the length over all parameters: one call, with model.parameters().",
         "never_clips": "max_norm has no effect on the gradients that the optimizer sees. Clip "
         "before its step, not after it.",
         "schedules_each": "Your scheduler steps with each micro-batch. Its steps are updates.",
         "never_schedules": "Your scheduler never steps. Step it once after each update.",
         "dirty_at_the_end": "Gradients are left after the last update. Clear them after each one.",
-        "counts_micro_batches": "You return the number of micro-batches. The number of updates is "
-        "asked for.",
+        "counts_micro_batches": "You return the number of micro-batches. Return the number of "
+        "updates.",
         "keeps_graphs": KEEPS_GRAPHS,
-        "begins_anew": "Where the loader begins anew in each loop, as a DataLoader does, your "
-        "updates are wrong. Loop over it once, or take iter(loader) once and all from that.",
+        "begins_anew": "If the loader starts over in each loop, as a DataLoader does, your updates "
+        "are wrong. Loop over it once, or call iter(loader) once and take all batches from that.",
     },
 )

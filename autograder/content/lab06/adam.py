@@ -36,7 +36,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _large(rng: np.random.Generator) -> Case:
-    """Vectors of which all moments are far more than the device may hold; two have one size."""
+    """Vectors whose moments far exceed the device's limit; two have the same size."""
     sizes = [int(n) for n in rng.integers(380_000, 420_000, 9)]
     sizes.append(sizes[2])
     large = {
@@ -55,7 +55,7 @@ def _bytes_of(large: Mapping[str, Any]) -> int:
 
 
 def _most_bytes(large: Mapping[str, Any]) -> int:
-    """What the device may hold beside parameters and gradients: the moments of one, and as much."""
+    """Bytes the device may hold on top: one parameter's moments, and as much again."""
     return 4 * 4 * max(int(n) for (n,) in large["shapes"]) + _SLACK_BYTES
 
 
@@ -77,7 +77,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _steps_like_adam(large: Mapping[str, Any], said: Any) -> bool:
-    """Tell whether the measured steps are Adam's, or such as the other part judges for itself."""
+    """Tell whether the measured steps are Adam's, or wrong in a way that the other part judges."""
     models = [watched_model(large)]
     finding = judge_models(models, _LARGE_OPTIONS, said, FLOAT32_TOLERANCE)
     return (
@@ -137,7 +137,7 @@ def _device(large: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) 
     if not too_much and not (keeps and not answer.memory):
         return Finding(True)
     if keeps:
-        # What the device holds between steps would have to be on the host instead.
+        # Bytes that the device holds between steps should be on the host instead.
         live = value.get("live_bytes")
         nowhere = isinstance(live, list) and not any(type(x) is not int or x for x in live)
         return Finding(False, _KEPT, ("nothing_on_the_host" if nowhere else "keeps_on_the_device",))
@@ -185,22 +185,22 @@ offloaded_adam = Task(
     ),
     mistakes={
         "keeps_on_the_device": "Your optimizer keeps tensors on the device between steps. Keep "
-        "handles only: what `get` gave is a new tensor on the device, so let it go after use.",
-        "all_moments_at_once": "Your step has the moments of all parameters on the device at "
-        "once. Bring those of one parameter, use them, write them back, then go on to the next.",
+        "handles only: what `get` gave is a new tensor on the device, so free it after use.",
+        "all_moments_at_once": "Your step has the moments of all parameters on the device at once. "
+        "Bring those of one parameter, use them, write them back, then continue with the next.",
         "temporaries": "Your step makes too many tensors of a parameter's size at once. Work in "
         "place: m.mul_(beta1).add_(grad, alpha=1 - beta1) makes none.",
-        "zero_grad_does_nothing": "After zero_grad() the old gradients are still there. Set each "
+        "zero_grad_does_nothing": "After zero_grad() the old gradients still exist. Set each "
         "param.grad to None.",
         "made_too_early": "Your moments are made with the optimizer. Make them in the first step "
         "that a parameter takes: one that never gets a gradient needs none.",
-        "puts_again": "Each step of yours puts new moments on the host and leaves the old ones "
+        "puts_again": "Each of your steps puts new moments on the host and leaves the old ones "
         "there. Overwrite them with host.write(handle, tensor).",
         "nothing_on_the_host": "Nothing is on the host after a step. m and v live there, each "
         "under a handle.",
-        "gradients_too": "Your host holds 12 bytes a parameter: more than the two moments.",
+        "gradients_too": "Your host holds 12 bytes per parameter: more than the two moments.",
         "params_used_up": "Your optimizer moves nothing after its first step. `params` may be a "
-        "generator, as model.parameters() is, which can be gone through once: keep list(params).",
+        "generator, as model.parameters() is, which can be iterated only once: keep list(params).",
         "not_written_back": "Your moments are zero again in each step: what `get` gives is a "
         "copy, so write the new values back with host.write(handle, tensor).",
         **MISTAKES,

@@ -81,16 +81,16 @@ find_the_leak = leak_task(
         },
         mistakes={
             "all_batches_at_once": "All batches are on the device at once. Bring one up, reduce it "
-            "to its number, and let it go before the next one comes.",
+            "to its number, and free it before the next one comes.",
             "buffer_for_each_shape": "Buffers of several shapes are on the device at once. A dict "
             "that is never emptied keeps every shape that ever came: keep one buffer, or none.",
-            "temporaries": "More than three tensors of a batch's size are alive at once. Let go of "
-            "a batch before the next one comes.",
+            "temporaries": "More than three tensors of a batch's size are alive at once. Free a "
+            "batch before the next one comes.",
             "stale_buffer": "The second batch of a shape gets the first one's mean: its values "
             "never reach the buffer.",
             "counts_padding": "Shorter batches come out too small: you divide by the size of the "
             "longest. Take the mean over the batch's own values.",
-            "not_squared": "You return the mean of the values. Asked for is that of their squares.",
+            "not_squared": "You return the mean of the values. Return that of their squares.",
             "last_batch_left_out": "Your list has one number too few: the last batch is missing.",
         },
     ),

@@ -21,7 +21,7 @@ __all__ = ["gpu_overlap"]
 
 _RATIO = 1.15
 _ONE_AFTER_THE_OTHER = 0.9  # of the sum of both
-_FASTEST_LINK = 2e12  # bytes a second; NVLink-C2C has 0.45e12 in one direction
+_FASTEST_LINK = 2e12  # bytes per second; NVLink-C2C has 0.45e12 in one direction
 _SECONDS = ("compute", "copies", "student")
 
 
@@ -57,7 +57,7 @@ def _is_time(seconds: Any) -> bool:
     return type(seconds) is float and math.isfinite(seconds) and seconds > 0
 
 
-_DOUBT = "The GPU's own times cannot be believed, so nothing can be compared with them."
+_DOUBT = "The GPU's own times are implausible, so nothing can be compared with them."
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:

@@ -1,4 +1,4 @@
-"""What solutions of lab 6's measured tasks may not use: ways around the meter and the budget."""
+"""Tools that solutions of lab 6's measured tasks may not use: ways around meter and budget."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _FEASIBLE, _NEAR, _LEAST = "feasible everywhere", "within 1.2x", "least time"
 _PARTS = (_FEASIBLE, _NEAR, _LEAST)
 _ROUNDING = 1e-9
 _ALL: tuple[Treatment, ...] = ("keep", "recompute", "swap")
-# Mistake -> the only treatment beside "keep" that it tries.
+# Mistake -> the only treatment besides "keep" that it tries.
 _ONE_KIND: Mapping[str, Treatment] = {"never_swaps": "recompute", "never_recomputes": "swap"}
 
 Problem = tuple[Chain, int, float]
@@ -235,11 +235,11 @@ plan_joint = Task(
         "never_swaps": "Your plans never swap, though a swap that hides behind compute costs no "
         "time. Try all three treatments of each stage.",
         "never_recomputes": "Your plans never recompute, though a stage with a short forward and "
-        "many bytes is quicker to compute again than to move. Try all three treatments.",
+        "many bytes is faster to recompute than to move. Try all three treatments.",
         "last_left_out": "Your plan has one treatment too few: name the last stage's too.",
         "no_value_error": "If no plan fits, raise ValueError.",
         "gives_up": "Your function raises ValueError although a plan fits.",
-        "stops_too_early": "Your plan fits, but a quicker one does too. Compare the times of all "
+        "stops_too_early": "Your plan fits, but a faster one does too. Compare the times of all "
         "plans that fit, not of some.",
     },
 )

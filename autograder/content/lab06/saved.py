@@ -39,7 +39,7 @@ _SLACK_BYTES = 2**19  # gradients of the small weights, and the grader's own
 
 @dataclass(frozen=True)
 class Saved:
-    """What autograd saves in a program: bytes of whole storages.
+    """The storages that autograd saves in a program, in bytes.
 
     `once` counts each storage once, `each` once for every saved tensor, both without parameters;
     `parameters_once` and `parameters_each` do so for those of parameters.
@@ -84,7 +84,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     rows = int(rng.integers(4_600, 5_200))
     return [
-        # A low peak is no merit where what went out does not come back.
+        # A low peak earns nothing if bytes that went out don't come back.
         program("reused", _GRADIENTS, _PEAK, _ONCE, _NOTHING),
         program("blocks", _GRADIENTS, _ONCE, _NOTHING),
         program("views", _GRADIENTS, _ONCE, _NOTHING),
@@ -97,7 +97,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _budget(rows: int) -> Budget:
-    one = _activation_bytes(rows)  # the input is as large
+    one = _activation_bytes(rows)  # the input has the same size
     most_bytes = one + _LIVE_AT_ONCE * one + 2 * _SLACK_BYTES + _MIB
     return Budget(most_bytes, window_bytes=one, files=True)
 
@@ -131,12 +131,12 @@ _ABOUT = {
     "layouts": "a program with permuted, integer, bool and empty tensors",
     "twice": "a program that saves one tensor several times",
     "retain": "a program that runs backward twice (retain_graph=True)",
-    "dropped": "a graph that is let go of without a backward",
+    "dropped": "a graph that is dropped without a backward",
 }
 
 
 def _swaps(value: Mapping[str, Any]) -> Finding | None:
-    """The finding on a manager under which nothing went to the host, which earns no part."""
+    """The finding on a manager that sent nothing to the host, which earns no part."""
     if value["bytes_out"] == 0:
         return Finding(False, "Nothing went to the host.", ("swaps_nothing",))
     return None
@@ -155,7 +155,7 @@ def _gradients(
 def _why_wrong(program: str, saved: Saved, value: Mapping[str, Any]) -> Iterator[str]:
     if program == "retain":
         yield "freed_at_first_use"
-    # Where fewer bytes went than there are, one storage was taken for another.
+    # If too few bytes went, one storage was mistaken for another.
     yield "address_as_identity" if value["bytes_out"] < saved.once else "views_not_restored"
 
 
@@ -221,7 +221,7 @@ def _peak(rows: int, value: Mapping[str, Any], answer: Answer) -> Finding:
         mistake = "swaps_nothing" if out_bytes == 0 else "stays_on_the_device"
         return Finding(False, said, (mistake,))
     if not all(_is_pair_of(*pair) for pair in zip(_chain_gradients(rows), corners, strict=True)):
-        # Saved are the input and each block's result; fewer went where one was taken for another.
+        # Saved are the input and each block's result; fewer went if one was mistaken for another.
         mixed_up = out_bytes < (_BLOCKS + 1) * activation_bytes
         said = f"The gradients of {_BLOCKS} large blocks are wrong."
         return Finding(False, said, ("address_as_identity",) if mixed_up else ())
@@ -231,7 +231,7 @@ def _peak(rows: int, value: Mapping[str, Any], answer: Answer) -> Finding:
 
 
 def _chain_gradients(rows: int) -> list[float]:
-    """The gradient of each weight, of which all values are the same, as those of each block are."""
+    """The gradient of each weight; all its values are equal, as are those of each block."""
     values = [1.0]
     for _ in range(_BLOCKS):
         values.append(float(np.tanh(values[-1])))
@@ -248,8 +248,8 @@ def _is_pair_of(expected: float, pair: Any) -> bool:
 
 
 _HIDDEN = (
-    "The device's peak is low, but the host did not get what autograd saved. A person has to look "
-    "at where it is."
+    "The device's peak is low, but the host did not get what autograd saved. An instructor has to "
+    "look at where it is."
 )
 
 swap_saved_tensors = Task(
@@ -265,13 +265,13 @@ swap_saved_tensors = Task(
     mistakes={
         "swaps_nothing": "Nothing is swapped. Give torch.autograd.graph.saved_tensors_hooks a pack "
         "that puts on the host, and enter it.",
-        "goes_on_after_the_block": "Your hooks are still there after the block. Leave them when it "
-        "ends: `with saved_tensors_hooks(pack, unpack): yield`.",
+        "goes_on_after_the_block": "Your hooks are still active after the block. Leave them when "
+        "it ends: `with saved_tensors_hooks(pack, unpack): yield`.",
         "parameters_too": "Parameters go to the host too. They stay on the device anyway, so that "
         "only costs time. Leave nn.Parameters and views of them (whose _base is one) alone.",
         "duplicates": "A storage goes to the host more than once. Several saved tensors may share "
         "one, as views or as the same tensor: remember where each storage is.",
-        "fetched_too_often": "Storages come back more often than backward asks for them.",
+        "fetched_too_often": "Storages come back more often than backward needs them.",
         "never_freed": "Bytes stay on the host. Autograd lets go of what pack returned after "
         "backward, and when the graph is dropped: free the handle when that object dies, by "
         "weakref.finalize or __del__.",
@@ -280,8 +280,8 @@ swap_saved_tensors = Task(
         "its first use.",
         "stays_on_the_device": "Activations stay on the device although they were copied. "
         "Something still holds them: what pack returns, a dict, or a cache of what came back.",
-        "address_as_identity": "Gradients are wrong where memory is used again. data_ptr() is no "
-        "lasting name of a storage: when it is freed, the next one may get its address.",
+        "address_as_identity": "Gradients are wrong where memory is used again. data_ptr() doesn't "
+        "identify a storage for good: when it is freed, the next one may get its address.",
         "views_not_restored": "Gradients are wrong where views are saved. Give back the same "
         "shape, strides and offset: get the storage's bytes and use as_strided on them.",
     },

@@ -81,7 +81,8 @@ def _solved(
 ) -> tuple[Problem, float]:
     """Draw a chain on which a `slow` way takes over `ratio` times the least; return that too.
 
-    To swap the first stages takes at most 1.25 times the least: who does earns all but the closest.
+    Swapping the first stages takes at most 1.25 times the least, which earns all but the last
+    points.
     """
     while True:
         problem = _chain(rng, n)
@@ -131,7 +132,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     alone = ([Stage(1.0, 2.0, 24)], 24, 8.0)
     # One stage has to go. To send out more never ends: backward overtakes the slow link.
     overtaken = ([Stage(1.0, 2.0, 8)] * 4, 31, 0.5)
-    # The first stage has to go, and would be back in the room that the last one still needs.
+    # The first stage has to go, and would come back into the room that the last one still needs.
     room_for_the_last = ([Stage(1.0, 1.0, 8 * size) for size in (1, 10, 10, 1)], 168, 16.0)
     return [
         *cases,
@@ -244,24 +245,24 @@ schedule = Task(
         "swaps_nothing": "Your schedule is empty where not all stages fit. Send some of them out.",
         "never_comes_back": "Your schedule sends stages out and never brings them back, but their "
         "backward needs them.",
-        "in_before_out": "Your list has what comes in before what goes out. The link works through "
+        "in_before_out": "Your list has copies in before copies out. The link works through "
         "the list in order, so it waits forever for bytes that have not left.",
         "first_out_first_in": "Your schedule brings the stages back in the order of forward. "
         "Backward needs the last one first: bring them back in the opposite order.",
         "last_stage_too": "Your schedule sends the last stage out. Its backward comes right after "
-        "its forward, so it only loses time, and often it blocks the link for ever.",
+        "its forward, so it only loses time, and often it blocks the link forever.",
         "no_prefetch": "Your schedule brings a stage back only when its backward is next, so "
         "compute waits for every copy. Let a copy start while backward works on another stage.",
         "comes_back_at_once": "Your schedule lets stages come back while forward still runs. "
         "They take the room that the last stages need: let copies in start once the last forward "
         "is done.",
         "swaps_everything": "Your schedule swaps every stage, needed or not. Each swap takes the "
-        "link's time twice, and one that backward gets to first blocks the list for ever.",
+        "link's time twice, and one that backward reaches first blocks the list forever.",
         "first_ones_only": "Your schedule always swaps the first stages. Others may have more "
         "bytes in fewer copies, or come back in time: try other sets of stages.",
-        "no_value_error": "Where one stage alone is larger than the budget nothing helps: raise "
+        "no_value_error": "If one stage alone is larger than the budget, nothing helps: raise "
         "ValueError.",
-        "gives_up": "Your function raises ValueError where a schedule exists. It does whenever "
+        "gives_up": "Your function raises ValueError where a schedule exists. One exists whenever "
         "each stage alone fits.",
     },
 )

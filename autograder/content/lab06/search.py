@@ -47,7 +47,7 @@ class _Problem:
         forward = [stage.forward_time for stage in stages]
         backward = [stage.backward_time for stage in stages]
         self.step = forward + backward[::-1]
-        # What all steps from number k on take together.
+        # The time of all steps from number k on.
         self.rest = [sum(self.step[k:]) for k in range(2 * self.n + 1)]
 
     def stage_of(self, step: int) -> int:
@@ -128,14 +128,14 @@ class _Problem:
         next_step = s.done + under_way
         best = ready + self.rest[next_step]
         link = s.clock if s.copying < 0 else s.copy_end
-        # Before step k starts, what the budget has no room for has to have left.
+        # Before step k starts, bytes that don't fit the budget have to have left.
         need = s.used - (self.bytes[s.copying] if s.copying >= 0 and s.copy_out else 0)
         per_byte = max((c / b for c, b in zip(self.copy, self.bytes, strict=True) if b), default=0)
         for k in range(next_step, self.n):
             need += self.bytes[k]
             if need > self.budget:
                 best = max(best, link + (need - self.budget) * per_byte + self.rest[k])
-        # What is on the host has to come back, in the order of need, each before its backward.
+        # Stages on the host have to come back, in the order of need, each before its backward.
         coming = link
         if s.copying >= 0 and not s.copy_out:
             best = max(best, link + self.rest[2 * self.n - 1 - s.copying])
@@ -167,7 +167,7 @@ def least_makespan(
 ) -> float:
     """Return the least makespan of all schedules.
 
-    `known` is a makespan that some schedule reaches, which makes the search quicker. Raises TooHard
+    `known` is a makespan that some schedule reaches, which makes the search faster. Raises TooHard
     where more than `most_states` states would have to be looked at.
     """
     problem = _Problem(stages, budget_bytes, link_bytes_per_s)

@@ -16,7 +16,7 @@ __all__ = ["stream_forward"]
 _SAME, _TWO = "same output", "two layers at most"
 _COUNT = 10  # layers of the large chain
 _SLACK_BYTES = 256 * 1024  # activations, of some 24 KiB each, and the grader's own
-_MIB = 2**20  # what the short run before it and the answer may take of a budget
+_MIB = 2**20  # a budget's share for the short run before it and for the answer
 
 Array = np.ndarray[Any, Any]
 Weights = Sequence[Array]
@@ -148,10 +148,10 @@ stream_forward = Task(
         "all_layers_at_once": "All layers end up on the device at once. Either you keep what "
         "load() returned, in a list for example, or autograd keeps the weights for a backward "
         "that will not come: compute under torch.no_grad().",
-        "three_at_once": "A third layer is loaded while two are still there. Let go of a layer "
-        "before you load the one after the next: a variable holds it until it is set anew.",
-        "gradients_left_off": "After your function, torch records no gradients any more, for "
-        "anybody. Use `with torch.no_grad():`, which ends.",
+        "three_at_once": "A third layer is loaded while two are still alive. Free a layer before "
+        "you load the one after the next: a variable holds it until you assign to it again.",
+        "gradients_left_off": "After your function, torch no longer records gradients. Use `with "
+        "torch.no_grad():`, which ends.",
         "returns_the_input": "Your function returns its input. Keep each layer's output: "
         "x = layer(x).",
         "last_layer_left_out": "Your function leaves out the last layer.",
@@ -161,7 +161,7 @@ stream_forward = Task(
         "backwards": "Your function runs the layers from the last to the first.",
         "not_chained": "Your function gives every layer the first input. The output of one layer "
         "is the input of the next.",
-        "summed": "Your function adds up what the layers make of the same input. The output of "
+        "summed": "Your function adds up the layers' outputs for the same input. The output of "
         "one layer is the input of the next.",
         "input_changed": "Your function changed x or the list of layers. Others may need them.",
     },

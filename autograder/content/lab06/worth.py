@@ -1,4 +1,4 @@
-"""Exercise: swap, recompute or keep, by what each costs in time."""
+"""Exercise: swap, recompute or keep, by the time each costs."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ _LINKS = (16e9, 32e9, 64e9, 450e9)
 
 
 def _drawn(rng: np.random.Generator) -> list[Any]:
-    """A stage whose answer hangs on every number, and stays clear of break-even."""
+    """A stage whose answer depends on every number, and stays clear of break-even."""
     link = float(rng.choice(_LINKS))
     flops = float(rng.choice([60e12, 125e12, 312e12, 989e12]))
     saved = int(rng.integers(2**20, 2**32))
@@ -143,21 +143,22 @@ worth_swapping = Task(
     cases=_cases,
     judge=by_reference(_worth, _MUTANTS, write=_write),
     mistakes={
-        "out_only": "Your function counts one copy. What goes out has to come back: two copies.",
-        "nothing_hidden": "Your function takes the whole time of the copies for extra time. Take "
-        "off what they can hide behind, hidden_flops / flops_per_s.",
-        "negative_time": "Your function takes copies that are hidden with time to spare for "
-        "costly. Extra time is never below 0: max(0, ...).",
+        "out_only": "Your function counts one copy. Bytes that go out have to come back: two "
+        "copies.",
+        "nothing_hidden": "Your function treats the whole time of the copies as extra time. "
+        "Subtract the compute they hide behind, hidden_flops / flops_per_s.",
+        "negative_time": "Your function charges for copies that are hidden with time to spare. "
+        "Extra time is never below 0: max(0, ...).",
         "hides_behind_forward": "Your function hides the copies behind forward_flops. They hide "
         "behind hidden_flops, the compute between the stage's forward and its backward.",
-        "bits": "Your function turns bytes into bits. The link's rate is in bytes a second.",
+        "bits": "Your function turns bytes into bits. The link's rate is in bytes per second.",
         "hidden_in_bytes": "Your function divides hidden_flops by the link's rate. Operations "
         "take hidden_flops / flops_per_s seconds.",
         "tie_recomputes": "Where both cost the same, the answer is 'swap'.",
-        "never_keeps": "Where nothing is saved there is nothing to swap: 'keep'.",
-        "keep_where_free": "Your function keeps what could be swapped at no cost. Keeping costs "
-        "memory, so the answer is 'swap'.",
-        "answers_exchanged": "Your function answers 'swap' where recomputing is quicker, and the "
+        "never_keeps": "If nothing is saved, there is nothing to swap: 'keep'.",
+        "keep_where_free": "Your function keeps stages that could be swapped at no cost. Keeping "
+        "costs memory, so the answer is 'swap'.",
+        "answers_exchanged": "Your function answers 'swap' where recomputing is faster, and the "
         "other way round.",
         "always_swap": "Your function never recomputes. Compare the two times.",
         "always_recompute": "Your function never swaps. Compare the two times.",

@@ -97,7 +97,7 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
 
 
 def _left(value: Mapping[str, Any]) -> Iterator[str]:
-    """Every mistake that shows in what the call left behind."""
+    """Every mistake that shows in the traces the call left."""
     changes = {
         "hooks_left": not same(0, value.get("hooks")),
         "state_changed": not same([], value.get("state")),
@@ -135,13 +135,13 @@ dtype_trace = Task(
     mistakes={
         "without_autocast": "Your forward runs without autocast, so every output is float32. Call "
         "the module within torch.autocast(x.device.type, dtype=dtype).",
-        "always_bfloat16": "Your autocast ignores the dtype it was given. Hand it on: "
+        "always_bfloat16": "Your autocast ignores the dtype it was given. Pass it on: "
         "torch.autocast(x.device.type, dtype=dtype).",
         "low_for_all": "Your trace names the low dtype for every module. Read the output's own "
         "dtype: not all of them run in 16 bits.",
         "containers_too": "Your trace has modules that contain others. A leaf has no children: "
         "`not list(part.children())`.",
-        "registered_order": "Your trace is in the order in which modules were made. Note each in "
+        "registered_order": "Your trace is in the order in which modules were made. Record each in "
         "its hook, and the order is that in which they run.",
         "each_once": "A module that runs twice is in your trace once. Keep a list, not a dict by "
         "name.",
@@ -149,8 +149,7 @@ dtype_trace = Task(
         "returns, and call its remove().",
         "state_changed": "Your forward changed the module: in training mode, batch norm updates "
         "its running statistics. Run a copy.deepcopy of the module, or put its buffers back.",
-        "mode_changed": "Your function leaves the module in another mode. Trace it in the mode it "
-        "is in.",
+        "mode_changed": "Your function changes the module's mode. Trace it in its current mode.",
         "random_numbers_drawn": "Dropout drew random numbers, so all later ones differ. Run the "
         "forward within torch.random.fork_rng().",
     },

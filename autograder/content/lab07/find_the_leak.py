@@ -15,7 +15,7 @@ from peakmem.probes.lab07.leak import low_precision_training
 
 __all__ = ["find_the_leak", "train_low"]
 
-# One row a batch: over more, the losses of 16 and 32 bits would come out nearly equal.
+# One row per batch: over more, the losses of 16 and 32 bits would come out nearly equal.
 _BATCHES, _ROWS, _WIDTH = 12, 1, 512
 _AT_ONCE = 5.0  # times the masters: they, copies and gradients, and an update of all at once
 _SLACK_BYTES = 2**18
@@ -76,12 +76,12 @@ find_the_leak = leak_task(
         leaks={"copies_of_each_step": _masters(6)},
         mistakes={
             "copies_of_each_step": "The copies and gradients of earlier steps are still alive. A "
-            "loss has a graph, the graph holds the leaves it began at, and those their gradients: "
-            "keep the number, loss.item(), and no list of copies.",
+            "loss has a graph, the graph holds the leaves it started from, and those their "
+            "gradients: keep the number, loss.item(), and no list of copies.",
             "runs_in_float32": "Your losses are those of float32. Forward and backward run on "
             "bfloat16 copies of the masters, as in the code given.",
             "masters_stand_still": "Your masters don't move. Update them, not the copies, which "
-            "the next step makes anew.",
+            "the next step makes again.",
             "steps_uphill": "Your masters go uphill: subtract lr times the gradient.",
             "last_batch_left_out": "Your list has one loss too few: the last batch is missing.",
         },

@@ -1,9 +1,9 @@
 """Exercise, on a GPU: how much faster is a matrix product in fewer bits?
 
-What trust means here: seconds are taken in the student's process, and nothing outside it can time
-a GPU that is shared with the rest of the machine. So the probe times the same products on the same
-GPU a moment before, and the student's seconds are compared with those. Code that bends the clock
-or the probe can bend both; own figures that no GPU can reach make the verdict could-not-judge.
+What trust means here: seconds are taken in the student's process, and nothing outside it can time a
+GPU that is shared with the rest of the machine. So the probe times the same products on the same
+GPU a moment before, and the student's seconds are compared with those. Code that tampers with the
+clock or the probe can change both; figures that no GPU can reach make the verdict could-not-judge.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _finding(value: Any) -> Finding:
         return Finding(False, "The seconds came back garbled.")
     own, student = value["own"], value["student"]
     if not _are_seconds(own) or any(2 * PRODUCT_SIZE**3 / s > _FASTEST_FLOPS for s in own.values()):
-        doubt = "The GPU's own times cannot be believed, so nothing can be compared with them."
+        doubt = "The GPU's own times are implausible, so nothing can be compared with them."
         return Finding(False, doubt=doubt)
     if not _are_seconds(student):
         said = f"Expected a dict of seconds with exactly the keys {', '.join(_NAMES)}, but got "
@@ -100,7 +100,7 @@ def _tf32_never_on(own: Mapping[str, float], student: Mapping[str, float]) -> bo
 
 
 def _times_the_setup(own: Mapping[str, float], student: Mapping[str, float]) -> bool:
-    """The fastest product is slowed the most: something of fixed cost is timed along with it."""
+    """The fastest product is slowed the most: something of fixed cost is timed with it."""
     ratios = {name: student[name] / own[name] for name in _NAMES}
     fastest = min(own, key=own.__getitem__)
     return min(ratios.values()) > 1 / _TOLERANCE and ratios[fastest] > _TOLERANCE
@@ -134,18 +134,18 @@ gpu_speed = Task(
     seconds=60.0,
     ban=Ban(allows=frozenset({"torch.utils.benchmark"})),
     mistakes={
-        "not_synchronized": "You timed how long it takes to ask for a product, not to make it: a "
-        "GPU works on while Python goes on. Call torch.cuda.synchronize() before you read the "
+        "not_synchronized": "You timed how long it takes to queue a product, not to compute it: "
+        "the GPU works while Python continues. Call torch.cuda.synchronize() before you read the "
         "clock, both times.",
         "returns_speedups": "These are ratios to float32. Return the seconds themselves.",
         "milliseconds": "These are milliseconds (elapsed_time returns them). Divide by 1000.",
-        "sum_of_repeats": "All your times are too long by the same factor. Where you time several "
-        "products together, divide by how many they are.",
+        "sum_of_repeats": "All your times are too long by the same factor. If you time several "
+        "products together, divide by their number.",
         "tf32_left_on": "Your float32 time is TF32's. Set the precision of float32 products to "
         "'highest' before you time float32.",
         "tf32_never_on": "Your TF32 time is float32's. Set the precision of float32 products to "
         "'high' before you time TF32.",
-        "times_the_setup": "Your times hold more than the product, and the fastest product shows "
-        "it the most. Make the matrices, and run a product to warm up, before the clock starts.",
+        "times_the_setup": "Your times include more than the product, and the fastest product "
+        "shows it most. Make the matrices, and run a product to warm up, before the clock starts.",
     },
 )

@@ -19,7 +19,7 @@ Arrays = Sequence[npt.NDArray[np.float32]]
 # A value of at most half the smallest subnormal rounds to 0; the tie goes to the even code, 0.
 _ROUNDS_TO_ZERO = {"float16": 2.0**-25, "bfloat16": 2.0**-134}
 
-_OVERFLOWS = 65520.0  # halfway from 65504, the largest, to what would be the next: it rounds to inf
+_OVERFLOWS = 65520.0  # half a gap above 65504, the largest: it rounds to inf
 
 
 def _all(grads: Arrays) -> npt.NDArray[np.float64]:
@@ -168,16 +168,16 @@ flushed_fraction = Task(
         "size: count over all of them together.",
         "scale_ignored": "Your function casts without scaling. Multiply by `scale` first.",
         "divides_by_scale": "Your function divides by the scale. Multiply.",
-        "below_normal": "Your function counts what is below the smallest *normal* number. "
-        "Subnormal numbers still hold a value: count what becomes 0.",
-        "smallest_positive": "Your function takes all below the smallest positive number for 0. "
-        "Half of it is the limit: what is above that rounds up.",
+        "below_normal": "Your function counts values below the smallest *normal* number. Subnormal "
+        "numbers still hold a value: count the values that become 0.",
+        "smallest_positive": "Your function treats everything below the smallest positive number "
+        "as 0. Half of it is the limit: values above that round up.",
         "overflow_counted": "Your function counts values that overflow. They become inf, not 0.",
         "survivors": "Your share is that of the values that survive.",
         "always_float16": "Your function always casts to float16, also for bfloat16.",
         "percent": "Your share is in percent. Return a number from 0 to 1.",
-        "divides_by_zero": "Where no value is nonzero your function divides by 0. Return 0.0.",
-        "nan_where_none": "Where no value is nonzero your function returns NaN. Return 0.0.",
+        "divides_by_zero": "If no value is nonzero, your function divides by 0. Return 0.0.",
+        "nan_where_none": "If no value is nonzero, your function returns NaN. Return 0.0.",
     },
 )
 
@@ -250,10 +250,10 @@ best_scale = Task(
         "negative gradient overflows too: take absolute values.",
         "first_tensor_only": "Your function looks at the first tensor only.",
         "last_tensor_only": "Your function looks at the last tensor only.",
-        "no_power_of_two": "Your scale is no power of two. Round down to one: it multiplies "
+        "no_power_of_two": "Your scale isn't a power of two. Round down to one: it multiplies "
         "without any rounding.",
-        "at_most_65504": "Your function takes all above 65504 for an overflow. Up to 65520 a value "
-        "still rounds down to 65504: cast, and look whether it is finite.",
+        "at_most_65504": "Your function treats everything above 65504 as an overflow. Up to 65520 "
+        "a value still rounds down to 65504: cast, and check whether it is finite.",
         "one_too_small": "Your scale is half of what fits.",
         "one_too_large": "Your scale is twice what fits: the largest gradient becomes inf.",
         "never_below_1": "Your scale is never below 1. Gradients above 65520 need a smaller one, "

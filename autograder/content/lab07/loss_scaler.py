@@ -1,7 +1,7 @@
 """Exercise: a class that scales the loss, so that small gradients survive float16.
 
-Long because an exercise is one thing: its cases, what a correct scaler does in them, and what each
-wrong one is told stand or fall together.
+Long because an exercise is one thing: its cases, a correct scaler's steps in them, and the message
+for each wrong one belong together.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _trained(rng: np.random.Generator, interval: int) -> Case:
 
 
 def _clipped(rng: np.random.Generator) -> Case:
-    # An overflow in every parameter: whether all are looked at is for the other cases to find.
+    # An overflow in every parameter: other cases find out whether a scaler looks at all.
     overflow = [[math.inf, *values[1:]] for values in _finite(rng)]
     steps = [_finite(rng), _finite(rng), overflow, _finite(rng)]
     settings = _settings(rng, interval=2)
@@ -118,7 +118,7 @@ def _spoiled(rng: np.random.Generator, value: float) -> list[list[float]]:
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
-    """Compare with what the same steps come to under torch's own scaler, part by part."""
+    """Compare with the same steps under torch's own scaler, part by part."""
     expected = _run(TorchScaler, case)
     findings: dict[str, Finding] = {}
     mutants: dict[str, list[dict[str, Any]]] = {}
@@ -275,7 +275,7 @@ loss_scaler = Task(
         "unscales_twice": "The gradients are divided by the scale twice: once in unscale_ and "
         "again in step. Remember that unscale_ was called, until update.",
         "unscales_only_in_step": "Your unscale_ leaves the gradients as they were, so what is "
-        "clipped is still scaled. Divide in unscale_, and let step call it where nobody has.",
+        "clipped is still scaled. Divide in unscale_, and let step call it if the loop hasn't.",
         "step_does_not_unscale": "Your step hands scaled gradients to the optimizer if "
         "unscale_ was not called first. Unscale them in step.",
         "unscales_only_once": "Only the first step's gradients are unscaled. Forget in update "
@@ -287,7 +287,7 @@ loss_scaler = Task(
         "multiplies_by_scale": "unscale_ multiplies the gradients by the scale once more. The "
         "loss was multiplied, so divide the gradients.",
         "ignores_nan": "Your scaler looks for inf only. An overflow may leave NaN too (inf - inf), "
-        "and that is no good step either.",
+        "and that isn't a good step either.",
         "ignores_inf": "Your scaler looks for NaN only. An overflow leaves inf first.",
         "last_gradient_decides": "Your loop over the gradients forgets what it found: the last "
         "gradient alone decides. One inf or NaN anywhere spoils the whole step.",
@@ -299,8 +299,8 @@ loss_scaler = Task(
         "Momentum then moves the parameters all the same: do not call optimizer.step() at all.",
         "skips_for_ever": "After one overflow all later steps are skipped. Forget the overflow in "
         "update.",
-        "keeps_count_after_skip": "The count of good steps goes on over a skipped one. It is good "
-        "steps in a row that count: start again at 0 after an overflow.",
+        "keeps_count_after_skip": "Your count of good steps continues after a skipped one. Only "
+        "good steps in a row count: start again at 0 after an overflow.",
         "keeps_count_after_growth": "Once the scale has grown, it grows at every step. Start "
         "counting at 0 again after it grew.",
         "grows_early": "Your scale grows one step too early: `interval` good steps come first.",
@@ -308,7 +308,7 @@ loss_scaler = Task(
         "`interval` is the one that grows.",
         "never_backs_off": "Your scale does not get smaller after an overflow, so the next step "
         "overflows as well. Multiply it by `backoff`.",
-        "backs_off_late": "Your scale backs off one update too late. The update that follows the "
+        "backs_off_late": "Your scale backs off one update too late. The update right after the "
         "skipped step has to do it.",
     },
 )

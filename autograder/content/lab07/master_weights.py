@@ -45,7 +45,7 @@ def _weights(rng: np.random.Generator) -> list[npt.NDArray[np.float32]]:
 
 
 def _tiny_steps(rng: np.random.Generator, dtype: str) -> Case:
-    """Each update is a tenth of half a gap or less; 40 of them together are gaps."""
+    """Each update is a tenth of half a gap or less; 40 of them add up to gaps."""
     # lr times such a gradient is a subnormal of float16, so a product in 16 bits shows as well.
     size, lr = (0.02, 2.0**-10) if dtype == "float16" else (0.16, 2.0**-10)
     gradients = [rng.choice([-1, 1], shape) * rng.uniform(1, 2, shape) * size for shape in _SHAPES]
@@ -183,8 +183,8 @@ master_weights = Task(
     mistakes={
         "updates_the_copy": "Your update is made on the 16-bit copy, so one below half a gap is "
         "lost. Update the float32 masters, and round them into the copy.",
-        "masters_from_the_copy": "Your masters are read back from the 16-bit copy, so all that "
-        "had been saved up is rounded away. The copy comes from the masters, never the other way.",
+        "masters_from_the_copy": "Your masters are read back from the 16-bit copy, so everything "
+        "saved up in them is rounded away. The copy comes from the masters, never the other way.",
         "product_in_low": "Your lr * grad is formed in 16 bits, where it is rounded or becomes 0. "
         "Make the gradient float32 first.",
         "copy_not_refreshed": "Your params stay as they were while the masters move. Round the "
@@ -199,6 +199,6 @@ master_weights = Task(
         "aliases_the_input": "Your masters share memory with the tensors given to load, and "
         "change them. Clone them.",
         "stops_at_none": "At the first gradient of None your step ends, and later parameters are "
-        "left out. Go on with the next one.",
+        "left out. Continue with the next one.",
     },
 )

@@ -1,4 +1,4 @@
-"""A right MasterWeights, and one for each mistake that people make in writing it."""
+"""A right MasterWeights, and one for each common mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plain float32 SGD comes to: its losses, where its weights end, and what it takes."""
+"""Plain float32 SGD: its losses, its final weights, and its bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loss scaler that is right, and one for each mistake that people make in writing it."""
+"""A right loss scaler, and one for each common mistake."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["MUTANTS", "LossScaler", "TorchScaler"]
 
 
 class TorchScaler:
-    """torch's own GradScaler under the exercise's names: what every answer is compared with."""
+    """torch's own GradScaler under the exercise's names: the reference for every answer."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class _UnscalesOnlyOnce(LossScaler):
 
 
 class _NeverForgetsUnscale(LossScaler):
-    """Once unscale_ was called from outside, step leaves the gradients to it for ever."""
+    """Once unscale_ was called from outside, step never unscales again."""
 
     called = False
 

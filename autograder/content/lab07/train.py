@@ -1,17 +1,17 @@
 """Exercise: training in low precision that keeps up with float32, and takes fewer bytes.
 
 The loss is a mean over 4 million micro-batches, and each step is small. So the gradients of a naive
-float16 training are 0, and updates of weights in 16 bits are lost: of two things a student has to
-do, each alone is not enough. A larger model would need far more steps to show it: there even
-float16 without scaling or masters follows float32 to the percent.
+float16 training are 0, and updates of weights in 16 bits are lost: a student has to fix both, and
+fixing one isn't enough. A larger model would need far more steps to show it: there even float16
+without scaling or masters follows float32 to the percent.
 
-In float16 two batches overflow at any scale that is of use, the first one and one in the middle,
-and only in one of the parameters. What is right there is known exactly: to skip the batch, all of
-it, once. So the losses and weights are compared with float32's own, without these two steps.
+In float16 two batches overflow at any useful scale, the first one and one in the middle, and only
+in one of the parameters. The right reaction is known exactly: skip the whole batch, once. So the
+losses and weights are compared with float32's own, without these two steps.
 
-What trust means here: the bytes are counted by the meter inside, in the very training whose
-losses and weights are judged; what float32 takes beside it is measured on this side. Figures below
-what any 16-bit step keeps cannot be believed, and make the verdict could-not-judge.
+What trust means here: the bytes are counted by the meter inside, in the very training whose losses
+and weights are judged; float32's bytes are measured on this side. Figures below those of any 16-bit
+step are implausible, and make the verdict could-not-judge.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _VOCAB, _WIDTH, _TOKENS, _STEPS = 16, 32, 512, 40
 _SHAPES = ((_VOCAB + 1, _WIDTH), (_WIDTH, _WIDTH), (_WIDTH, _VOCAB))  # the rare token is one more
 _MICRO_BATCHES = 2**22  # logits' gradients are below 2^-30: in float16 they are 0, and weights' too
 _LR = {"float32": 0.01, "float16": 0.001, "bfloat16": 0.01}
-# What of float32's way down has to be covered: a scaler may skip some steps while it searches.
+# The share of float32's way down to be covered: a scaler may skip steps while it searches.
 _WAY = {"float32": 0.999, "float16": 0.75, "bfloat16": 0.95}
 # How far off its end the weights may be, in shares of the way. In bfloat16 a unit's ReLU may be off
-# where float32's is on, and then its weights stay behind: up to 0.064 in 60 draws.
+# where float32's is on, and then its weights lag behind: up to 0.064 in 60 draws.
 _OFF = {"float32": 0.01, "float16": 0.3, "bfloat16": 0.2}
 _AT_MOST = 0.8  # of float32's bytes: right answers take 0.63, as the loss stays in float32
-_AT_LEAST = 0.45  # of them: what forward and the loss keep of a step, without any gradient, is 0.5
+_AT_LEAST = 0.45  # of them: forward's and the loss's saved tensors alone take 0.5
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -151,7 +151,7 @@ def _why(way: float, losses: Sequence[float], precision: str) -> tuple[str, ...]
 
 
 def _losses_finding(precision: str, right: Training, found: Sequence[float]) -> Finding | None:
-    """Each loss lies on float32's curve, which a scaler's skipped steps may only delay."""
+    """Each loss is on float32's curve, which a scaler's skipped steps may only delay."""
     if all(_near(precision, right, step, loss) for step, loss in enumerate(found)):
         return None
     step = next(i for i, loss in enumerate(found) if not _near(precision, right, i, loss))
@@ -224,14 +224,14 @@ train = Task(
         "the loss before backward. Divide in float32, since dividing in float16 makes them 0 "
         "again.",
         "updates_lost": "Your training goes the right way but falls behind float32. Keep the "
-        "model's float32 parameters as masters, and round them afresh before each forward.",
+        "model's float32 parameters as masters, and round them again before each forward.",
         "does_not_learn": "Your loss rises. Divide the gradients by the scale, once, and step "
         "against them.",
         "runs_in_float32": "Your results are right, but the bytes are float32's. Forward and "
         "backward have to run on 16-bit copies of the parameters.",
-        "never_skips": "In float16 your weights end as inf or NaN: a batch overflowed, and you "
-        "stepped on it, or ran it again until it fitted. Look at all gradients before you step, "
-        "skip that batch, and go on with the next one.",
+        "never_skips": "In float16 your weights end up inf or NaN: a batch overflowed, and you "
+        "stepped on it, or reran it until it fitted. Check all gradients before you step, skip "
+        "that batch, and continue with the next one.",
         "skips_by_weight": "A batch overflowed in one parameter's gradient, and you stepped with "
         "the others. One inf or NaN anywhere spoils the whole step: skip it for all parameters.",
         "replaces_parameters": "Your model's parameters are no longer the same float32 tensors. "

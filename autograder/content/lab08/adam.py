@@ -1,4 +1,4 @@
-"""Exercise: Adam whose moments are sharded over ranks, the first stage of ZeRO."""
+"""Exercise: Adam with its moments sharded over ranks, the first stage of ZeRO."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _state(
 
 
 def _keep_moments() -> list[Any]:
-    """Adam, and what is Adam but for a slip that another part is about."""
+    """Adam, and Adam with a slip that another part judges."""
     return [Adam, *(mutant for name, mutant in _MUTANTS.items() if name != "unchanged")]
 
 
@@ -225,7 +225,7 @@ def _makes(ranks: Sequence[Mapping[str, Any]], optimizer: Any, inputs: Mapping[s
 
 
 def _told(answer: Answer) -> tuple[int, ...]:
-    """The ranks' own figures, where no grader looks at them from outside."""
+    """The ranks' own figures, if no grader observes them from outside."""
     told = answer.value.get("held_bytes") if isinstance(answer.value, dict) else None
     if answer.memory or not isinstance(told, list):
         return ()
@@ -262,20 +262,20 @@ sharded_adam = Task(
     mistakes={
         "not_corrected": "The moments aren't corrected: divide by 1 - beta**t.",
         "eps_inside": "eps is added to the root, not below it.",
-        "steps_counted_for_all": "A step in which a tensor has no gradient doesn't count for it: "
-        "each tensor has a t of its own.",
+        "steps_counted_for_all": "A step without a gradient doesn't count for a tensor: each "
+        "tensor has its own t.",
         "none_is_zero": "A tensor whose grad is None isn't touched: it's not a gradient of zeros.",
         "options_ignored": "lr, betas and eps are ignored.",
         "betas_swapped": "The first beta is that of the mean, the second that of the squares.",
         "unchanged": "step() changes no parameter. Write into the tensors that were given.",
         "gradients_left": "zero_grad() leaves gradients: set each p.grad to None, or to zeros.",
-        "ranks_differ": "Each value is to be computed by one rank and sent to all others, so that "
-        "all have the same bits.",
+        "ranks_differ": "One rank has to compute each value and send it to all others, so that all "
+        "have the same bits.",
         "own_share_only": "Each rank has updated its own share, and no other. Gather the shares.",
         "replicated": "Each rank keeps all moments. Keep those of your share: numel / world of "
         "each tensor, rounded up.",
-        "whole_tensors": "You deal out whole tensors, and the largest stays in one piece. Cut each "
-        "tensor.",
+        "whole_tensors": "You assign whole tensors to ranks, and the largest stays in one piece. "
+        "Cut each tensor.",
         "more_than_moments": "A rank keeps more than its share of two moments, perhaps a copy of "
         "parameters or gradients.",
     },

@@ -28,7 +28,7 @@ def passed(
     transposed: bool = False,
     of: Callable[[Tensor], Tensor] = torch.diagonal,
 ) -> tuple[Tensor, Tensor]:
-    """Return x behind all layers, and the diagonals, from whole weights.
+    """Return x after all layers, and the diagonals, from whole weights.
 
     The options make it the mistakes.
     """
@@ -86,7 +86,7 @@ find_the_leak = leak_task(
         mistakes={
             "all_gathered": "The whole weights of all layers are alive: a list of them holds them, "
             "and so does a view, such as a diagonal. Gather a layer, use it, clone() what you keep "
-            "of it, and let go of it before the next.",
+            "of it, and free it before the next.",
             "no_activation": "Each layer ends in relu, as in the code given.",
             "transposed": "The product is x @ w, as in the code given.",
             "first_rows": "The second result has the diagonals, not the first rows.",

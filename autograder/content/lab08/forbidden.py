@@ -1,4 +1,4 @@
-"""What solutions of lab 8 may use of torch.distributed, and what would do their work."""
+"""What lab 8's solutions may use of torch.distributed, and the calls that would do their work."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COLLECTIVES = (
     "scatter",
 )
 
-#: What the lab's solutions may use beside what all may. Groups, stores and wrappers are not there.
+#: Allowed here, besides the names allowed everywhere. Groups, stores and wrappers are not.
 ALLOWED = tuple(
     f"torch.distributed.{name}" for name in (*_POINT_TO_POINT, *_COLLECTIVES, "ReduceOp", "group")
 )

@@ -21,7 +21,7 @@ _WORLD, _WIDTH, _LAYERS = 4, 1024, 8
 _LAYER_BYTES = 4 * (_WIDTH**2 + _WIDTH)
 _PARAMETER_BYTES = _LAYERS * _LAYER_BYTES
 _MOST_BYTES = _PARAMETER_BYTES // _WORLD + 2 * _LAYER_BYTES
-_LATE_BYTES = _LAYER_BYTES  # torch's thread lets go of a reduced gradient a little late
+_LATE_BYTES = _LAYER_BYTES  # torch's thread frees a reduced gradient a little late
 _SCRATCH_BYTES = _LAYER_BYTES + _MIB  # gloo adds up in a copy; and what Python and torch hold
 _TOLERANCE = 1e-5
 _VALUES = ("sums", "own", "nobody", "everybody")
@@ -146,7 +146,7 @@ shard_gradients = Task(
         "nobody": "A gradient is gone on all ranks. Its owner keeps it.",
         "everybody": "More than one rank keeps a gradient. All but its owner set p.grad to None.",
         "freed_late": "Too many gradients are alive at once. Reduce each in a hook as soon as it's "
-        "there, and let go of it; deal out parameters so that all ranks own about as much.",
+        "ready, and free it; choose owners so that all ranks own about the same amount.",
     },
     ban=NO_WRAPPERS,
     trust="measured",

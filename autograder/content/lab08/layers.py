@@ -21,8 +21,8 @@ _MIB = 2**20
 _WORLD, _WIDTH, _COUNT, _STEPS = 4, 768, 12, 2
 _LAYER_BYTES = 4 * (_WIDTH**2 + _WIDTH)
 _PARAMETER_BYTES = _COUNT * _LAYER_BYTES
-# All layers are whole when they are handed over. Later there are shares of weights, gradients and
-# momentum, which is less. Beside these, three layers may be in use.
+# All layers are whole at first. Later there are shares of weights, gradients and momentum, which
+# take less. Besides these, three layers may be in use.
 _MOST_BYTES = _PARAMETER_BYTES + 3 * _LAYER_BYTES
 _SCRATCH_BYTES = 2 * _LAYER_BYTES + _MIB  # gloo's copies; and what Python and torch hold
 _MOST_SENT_BYTES = _STEPS * 3 * _PARAMETER_BYTES * 1.02
@@ -128,13 +128,13 @@ sharded_layers = Task(
     mistakes={
         "sums": "Gradients are summed over ranks and not averaged.",
         "no_update": "Updates don't arrive: outputs stay those of the first weights. parameters() "
-        "has to yield the shards that forward gathers, and their .grad is to be filled.",
-        "two_copies": "A layer that comes twice has two shards in yours, which drift apart. Make "
-        "one, and use it twice.",
+        "has to yield the shards that forward gathers, and backward has to fill their .grad.",
+        "two_copies": "In your code a layer that comes twice has two shards, which drift apart. "
+        "Make one, and use it twice.",
         "layers_stay": "Whole layers stay alive: empty each layer's own parameters when its shard "
-        "is made, let go of what was gathered after its use, and gather it again in backward.",
-        "sends_too_much": "Each layer is to be gathered once in forward and once in backward, and "
-        "its gradient reduced once.",
+        "is made, free gathered weights after use, and gather them again in backward.",
+        "sends_too_much": "Gather each layer once in forward and once in backward, and reduce its "
+        "gradient once.",
     },
     ban=NO_WRAPPERS,
     trust="measured",

@@ -1,4 +1,4 @@
-"""Exercise: replicas that start alike and average their gradients."""
+"""Exercise: replicas that start equal and average their gradients."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _passes(inputs: Mapping[str, Any], models: Sequence[nn.Module]) -> list[list
 
 
 def _exchanged(each: Any, quiet: int, exchange: Callable[[Any], Any]) -> Any:
-    """Gradients of all ranks, stacked, if `exchange` is what they do after each louder pass."""
+    """Gradients of all ranks, stacked, if they `exchange` after each pass that isn't quiet."""
     held = np.zeros_like(each[:, 0])
     for number in range(each.shape[1]):
         held = held + each[:, number]
@@ -143,7 +143,7 @@ def _gradients(
     models: Sequence[nn.Module],
     ranks: Sequence[Mapping[str, Any]],
 ) -> Finding:
-    """The mean over ranks, from the weights that they had: whether these are alike is a part."""
+    """The mean over ranks, from the weights they had: another part checks that those are equal."""
     for model, rank in zip(models, ranks, strict=True):
         if not _load(model, rank["start"]):
             return Finding(False, "The answers came back garbled.")
@@ -215,14 +215,14 @@ data_parallel = Task(
     mistakes={
         "own_start": "Each rank starts with its own tensors. Send rank 0's to all: "
         "dist.broadcast(tensor, 0).",
-        "last_rank": "All ranks start alike, but as the last rank. Rank 0 is asked for.",
-        "own_buffers": "Parameters are alike, buffers are not: module.buffers() has them.",
+        "last_rank": "All ranks start equal, but as the last rank. Start them as rank 0.",
+        "own_buffers": "Parameters are equal, buffers are not: module.buffers() has them.",
         "own_frozen": "A parameter that needs no gradient is a part of the model, too: send all.",
         "sums": "These are sums over ranks. Divide by the world's size for the mean.",
         "own": "Each rank has its own gradients only: nothing was exchanged.",
         "divided_twice": "You divide by the world's size twice.",
-        "last_pass": "Only the last backward pass is there. Gradients add up until zeroed.",
-        "quiet_left_out": "What was added up in no_sync() is never averaged. Exchange the whole "
+        "last_pass": "Only the last backward pass counts. Gradients add up until zeroed.",
+        "quiet_left_out": "Gradients added up in no_sync() are never averaged. Exchange the whole "
         ".grad, not the last pass's part.",
         "talks_always": "Your ranks talk in no_sync(), too, or send more than they need to. In it, "
         "only add up.",

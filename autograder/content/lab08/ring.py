@@ -86,7 +86,7 @@ def _explanations(begun: Results, right: list[Any], got: Results) -> Iterator[st
     world = len(begun)
 
     def every(matches: Callable[[int, int], Any]) -> bool:
-        """Whether all tensors of two values and more match, which tell the mistakes apart."""
+        """Whether all tensors of two or more values match; these tell the mistakes apart."""
         numbers = [n for n, tensor in enumerate(right) if len(tensor) >= world]
         return all(matches(rank, number) for rank in range(world) for number in numbers)
 
@@ -142,7 +142,7 @@ def _memory(answer: Answer) -> Finding:
     if not answer.breaks_budget(rise, _GIVEN_BYTES + _MOST_EXTRA_BYTES):
         return Finding(True)
     took = "" if rise is None else f" Yours takes {(rise - _GIVEN_BYTES) / _MIB:.1f} MiB."
-    said = f"Beside x, a rank may take {_MOST_EXTRA_BYTES / _MIB:.0f} MiB here.{took}"
+    said = f"Besides x, a rank may take {_MOST_EXTRA_BYTES / _MIB:.0f} MiB here.{took}"
     return Finding(False, said, ("whole_copy", "star", "whole_tensors"))
 
 
@@ -154,20 +154,20 @@ ring_all_reduce = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "unchanged": "x is as it was before. Write the sums into x itself: x += y changes it, "
+        "unchanged": "x is unchanged. Write the sums into x itself: x += y changes it, "
         "x = x + y makes another tensor.",
-        "mean": "These are means. The sum over ranks is asked for.",
+        "mean": "These are means. Return the sum over ranks.",
         "one_neighbour": "Each rank has added one neighbour's values only. Pass on what has been "
         "added up, world - 1 times.",
         "one_rank": "Only rank 0 has the sums. All ranks need them.",
-        "not_spread": "Each chunk's sum is in some rank and in no other. A second round passes the "
+        "not_spread": "Each chunk's sum is in one rank only. A second round passes the "
         "finished chunks around.",
-        "rest_left_out": "Lengths that world doesn't divide go wrong. x.tensor_split(world) gives "
+        "rest_left_out": "Lengths not divisible by world go wrong. x.tensor_split(world) gives "
         "world chunks of any length.",
         "whole_copy": "A second tensor as large as x is alive. A buffer of one chunk is enough.",
         "star": "One rank sends far more than the others: all goes through it. In a ring each rank "
         "sends the same.",
-        "whole_tensors": "Each step sends too much. Send one chunk a step, a world-th of x.",
+        "whole_tensors": "Each step sends too much. Send one chunk per step, 1 / world of x.",
     },
     ban=NO_COLLECTIVES,
     trust="measured",

@@ -1,4 +1,4 @@
-"""What each rank has sent: as the kernel counted it from outside, else as the rank says."""
+"""The bytes each rank has sent, as the kernel counted them or else as the rank reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def at_most(
 
 
 def _told(answer: Answer) -> tuple[int, ...]:
-    """The ranks' own figures, where no grader looks at them from outside."""
+    """The ranks' own figures, if no grader observes them from outside."""
     told = answer.value.get("sent_bytes") if isinstance(answer.value, dict) else None
     if answer.memory or not isinstance(told, list):
         return ()

@@ -1,4 +1,4 @@
-"""Exercise: bytes of model states a rank, for each stage of ZeRO."""
+"""Exercise: bytes of model states per rank, for each stage of ZeRO."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ model_state_bytes = Task(
         _states, _MUTANTS, equal=whole(), write=lambda *a: f"model_state_bytes{tuple(a)}"
     ),
     mistakes={
-        "rounded_down": "Shares are rounded up: a rank can't hold less than its part of what is "
-        "left over. Divide with -(-n // world).",
+        "rounded_down": "Shares are rounded up: a rank can't hold less than its part of the "
+        "remainder. Divide with -(-n // world).",
         "bytes_rounded_up": "Round the number of elements up, then multiply by the bytes of each.",
         "not_rounded": "A rank holds whole elements: round its share up.",
         "never_shared": "From stage 1 on the optimizer's part is divided by world, from 2 on the "
@@ -94,9 +94,10 @@ model_state_bytes = Task(
         "come last.",
         "stage_late": "Stage 1 shares the optimizer already; only stage 0 shares nothing.",
         "stage_early": "You share one part too many: stage 1 shares the optimizer only.",
-        "one_part_a_stage": "A stage shares all that the stages before it do, and one part more.",
-        "no_master_weights": "Mixed precision's optimizer has 12 bytes a parameter: master weights "
-        "and two moments, 4 each.",
+        "one_part_a_stage": "Each stage shares everything the earlier stages share, and one more "
+        "part.",
+        "no_master_weights": "Mixed precision's optimizer has 12 bytes per parameter: master "
+        "weights and two moments, 4 each.",
         "recipe_ignored": "The recipe decides: fp32 has 4, 4 and 8 bytes.",
         "elements": "These are numbers of elements. Multiply by the recipe's bytes.",
     },

@@ -1,4 +1,4 @@
-"""Exercise: Adam whose moments are 8-bit codes, with a step for each block of 256."""
+"""Exercise: Adam with its moments in 8-bit codes, one step for each block of 256."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def adam(
 
 
 def most_state_bytes(n_values: Sequence[int]) -> int:
-    """Return two codes a value, two float32 steps a block, and a counter a tensor."""
+    """Return two codes per value, two float32 steps per block, and a counter per tensor."""
     return sum(2 * n + 8 * -(-n // _BLOCK) + _SMALL_BYTES for n in n_values)
 
 
@@ -108,7 +108,9 @@ def _small(sizes: Mapping[str, int], value: Any) -> Finding:
         said = f"Your state keeps {value['state_bytes']:,} bytes here; expected at most {most:,}."
         return Finding(False, said, _larger(value["state_bytes"], sum(n_values)))
     if value["state_bytes"] < 2 * sum(n_values):
-        return Finding(False, doubt="The state in `state` is too small to hold two codes a value.")
+        return Finding(
+            False, doubt="The state in `state` is too small to hold two codes per value."
+        )
     return Finding(True)
 
 
@@ -166,8 +168,8 @@ adam8bit_step = Task(
         "state_forgotten": "Each step starts from moments of 0. Keep the codes in `state`, and "
         "decode them in the next step.",
         "gradients_changed": "Your step writes into the gradients. Work on copies.",
-        "more_than_codes": "You keep more than two codes a value and two steps a block. Look for "
-        "decoded moments that stay alive.",
+        "more_than_codes": "You keep more than two codes per value and two steps per block. Look "
+        "for decoded moments that stay alive.",
         "moments_in_float32": "Your moments are kept in float32. Keep the codes, uint8 or int8, "
         "and a step for each block of 256.",
     },

@@ -22,7 +22,7 @@ def affine(
     whole_zero: bool = True,
     levels_more: int = 0,
 ) -> dict[str, Any]:
-    """Return what the probe says of codes, steps, zero points and values; options: mistakes."""
+    """Return the probe's answer: codes, steps, zero points and values; options: mistakes."""
     across = tuple(d for d in range(x.ndim) if d != axis)
     low, high = (f(x, axis=across, keepdims=True) for f in (np.min, np.max))
     if with_zero:
@@ -45,7 +45,7 @@ def affine(
 
 
 def _equal(expected: Any, got: Any) -> bool:
-    """Where all values are 0, the step is free and the codes are whatever the zero point is."""
+    """If all values are 0, any step is right, and the codes equal the zero point."""
     if not isinstance(got, dict) or not np.isinf(expected["scale"]).any():
         return same_codes(expected, got)
     codes, zeros = got.get("codes"), got.get("zero_point")
@@ -62,7 +62,7 @@ def _equal(expected: Any, got: Any) -> bool:
 
 
 def _symmetric(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
-    """As if both sides were equally long, so that half the codes of one-sided values are lost."""
+    """A range with equal sides, which wastes half the codes of one-sided values."""
     across = tuple(d for d in range(x.ndim) if d != axis)
     size = np.abs(x).max(axis=across, keepdims=True)
     top = 2**bits - 1
@@ -143,7 +143,7 @@ quantize_affine = Task(
     mistakes={
         "zero_left_out": "Your range leaves out 0 where all values lie on one side of it, so 0.0 "
         "has no code. Stretch the range until it holds 0.",
-        "zero_not_whole": "Your zero point is no whole number, so 0.0 lies between two codes. "
+        "zero_not_whole": "Your zero point isn't a whole number, so 0.0 lies between two codes. "
         "Round it, and add it to codes that are rounded too.",
         "levels_not_steps": "Your step is the range over 2^bits. That many codes have one step "
         "fewer between them.",

@@ -1,4 +1,4 @@
-"""How answers of lab 9 are compared: codes and steps, where some steps may be what they like."""
+"""How answers of lab 9 are compared: codes and steps, where some steps may have any value."""
 
 from __future__ import annotations
 

@@ -85,15 +85,15 @@ find_the_leak = leak_task(
         leaks={"copies_stay": _copies(_LAYERS), "some_copies_stay": _copies(_COPIES)},
         mistakes={
             "copies_stay": "Every layer's float copy is alive at the peak: in a list or a closure "
-            "of yours, or in the graph, which saves it for the gradient of x. Make it again in "
-            "backward, from the codes.",
+            "of yours, or in the graph, which saves it for the gradient of x. Decode it again in "
+            "backward.",
             "some_copies_stay": "More float copies than one layer needs are alive at once. Make "
-            "one from its codes where it is needed, and let go of it right after.",
+            "one from its codes where it is needed, and free it right after.",
             "no_gradient": "x.grad is missing: the gradient has to reach the x that was given.",
             "half_precision": "Your copies are in 16 bits, which changes the results. The leak is "
-            "that they all live, not how large each is.",
+            "their number, not the size of each.",
             "last_layer_left_out": "Your loop ends one layer early.",
-            "no_relu": "The relu behind each layer is missing.",
+            "no_relu": "The relu after each layer is missing.",
         },
     ),
     ban=NO_HIDING,

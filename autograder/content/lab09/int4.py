@@ -1,4 +1,4 @@
-"""Exercise: two codes in a byte. What is held of many packed tensors is bounded by the kernel."""
+"""Exercise: two codes in a byte. The kernel bounds the memory of many packed tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autograder.model.task import Answer, Budget, Case, Finding, Task
 __all__ = ["pack_int4"]
 
 _ROUND_TRIP, _MIB = "value", 2**20
-_TENSORS, _N = 160, 2**18  # 20 MiB packed; what one call takes on the way is small beside that
+_TENSORS, _N = 160, 2**18  # 20 MiB packed; one call's temporaries are small compared with that
 _MOST_BYTES = 30 * _MIB
 
 
@@ -114,9 +114,9 @@ pack_int4 = Task(
     mistakes={
         "more_is_held": "The packed tensor is a view of a larger one, or the codes are still held "
         "elsewhere: a dict or an attribute keeps them alive.",
-        "whole_bytes": "Your packed tensor has a byte a code. Two codes go into one byte.",
-        "sign_lost": "Your negative codes come back as 8 to 15. Of four bits the upper half of the "
-        "range stands for negative numbers: take 16 off.",
+        "whole_bytes": "Your packed tensor takes a byte per code. Two codes go into one byte.",
+        "sign_lost": "Your negative codes come back as 8 to 15. The upper half of the range stands "
+        "for negative numbers: subtract 16.",
         "odd_one_lost": "The last one of an odd number of codes is lost. Add a code of 0 before "
         "you pack, and cut it off after unpacking.",
         "lowest_clipped": "Your -8 comes back as -7. Four bits hold -8 to 7.",

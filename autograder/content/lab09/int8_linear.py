@@ -1,4 +1,4 @@
-"""Exercise: a product of int8 codes, with the columns of outliers apart.
+"""Exercise: a product of int8 codes, with the outlier columns separate.
 
 Each row of a result is compared up to a ten-thousandth of its own largest value: the rounding to
 codes moves it by more than that, and float32's order of sums by far less.
@@ -64,7 +64,7 @@ def _never(x: Array, threshold: float) -> Array:
 
 
 def _wraps(sums: Array) -> Array:
-    """What sums come to in eight bits."""
+    """The sums in eight bits."""
     return sums.astype(np.int8).astype(np.int64)
 
 
@@ -147,11 +147,11 @@ int8_linear = Task(
         "the codes to int32 before you multiply.",
         "one_step_for_x": "You use one step for all of x. Each row of x has its own.",
         "never_quantized": "You never quantize x: your product is that of floats.",
-        "outliers_quantized": "You quantize the outliers with all others. Their row's step is so "
-        "large then that the small values are lost: keep their columns in float.",
+        "outliers_quantized": "You quantize the outliers with all the others. That makes their "
+        "row's step so large that small values are lost: keep their columns in float.",
         "outliers_dropped": "The columns of outliers are missing from your result. Add their part, "
         "computed in float with the decoded weight.",
-        "entries_not_columns": "You keep single values in float. Whole columns of x are apart: a "
+        "entries_not_columns": "You keep single values in float. Separate whole columns of x: a "
         "product in float needs all rows of a column.",
         "sign_of_outliers": "You look at values with their sign. A large negative one is an "
         "outlier too.",

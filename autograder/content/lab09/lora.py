@@ -1,7 +1,7 @@
 """Exercise: a frozen layer and two thin matrices beside it.
 
 A student draws the first matrix as they like, so nothing is compared with a run of the reference.
-What the layer, the two matrices and alpha come to is worked out here, from what came back.
+The results are worked out here, from the layer, the two matrices and alpha that came back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Lora", "lora"]
 _START, _TRAINED, _BYTES = "equal at the start", "trained and merged", "optimizer and gradients"
 _WIDTH, _RANK, _ROWS = 1280, 4, 4
 _MIB = 2**20
-_MOST_BYTES = int(1.6 * 4 * _WIDTH**2)  # the frozen weight, and what is small beside it
+_MOST_BYTES = int(1.6 * 4 * _WIDTH**2)  # the frozen weight, and small things
 _SCRATCH_BYTES = 2 * _MIB  # a product of matrices packs parts of them
 
 
@@ -70,7 +70,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 @lru_cache(maxsize=64)
 def _given(sizes: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    """The base's weights and the inputs, which hang on the sizes alone."""
+    """The base's weights and the inputs, which depend on the sizes alone."""
     return adapted(Lora, **dict(sizes), steps=0)
 
 
@@ -222,7 +222,7 @@ lora = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "as_large_as_the_weight": "Something as large as the weight is made beside it: a gradient "
+        "as_large_as_the_weight": "Something else as large as the weight is alive: a gradient "
         "or moments of the frozen layer, or the product of the two matrices. Multiply x by one "
         "matrix, and the result by the other.",
         "base_trained": "The linear layer is trained too. Freeze all its parameters, the bias "

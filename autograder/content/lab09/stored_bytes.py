@@ -18,7 +18,7 @@ def _up(n: int, d: int) -> int:
     return -(-n // d)
 
 
-#: Codes and steps of n weights: one float32 step, a float16 one a group, a float32 one a block,
+#: Codes and steps of n weights: one float32 step, a float16 one per group, a float32 one per block,
 #: and blocks' steps as 8-bit codes with a float32 step for each 256 of them.
 SCHEMES: dict[str, Callable[[int], tuple[int, int]]] = {
     "int8": lambda n: (n, 4),
@@ -63,7 +63,7 @@ def _bits(n: int, scheme: str) -> float:
 
 
 def _by_ratio(n: int, scheme: str) -> float:
-    """From bits a weight, so that the last group and block are not whole."""
+    """From bits per weight, so that the last group and block are not whole."""
     weight_bytes(n, scheme)
     bits = {"int8": 8.0, "int4_grouped": 4.125, "nf4": 4.5, "nf4_double": 4 + 1 / 8 + 1 / 512}
     return n * bits[scheme] / 8
@@ -117,15 +117,15 @@ stored_bytes = Task(
         "codes_alone": "Your sum has codes only. Steps are stored too.",
         "rounded_down": "You round down. An odd code takes a byte, and a short last group or block "
         "has a step of its own: round up.",
-        "bits_a_weight": "You multiply by bits a weight. That leaves out the part of a last byte, "
-        "group or block that nothing fills: count bytes, groups and blocks.",
+        "bits_a_weight": "You multiply by bits per weight. That leaves out the part of a last "
+        "byte, group or block that nothing fills: count bytes, groups and blocks.",
         "bits": "These are bits. A byte has eight.",
         "float32_groups": "Your groups' steps take 4 bytes. In int4_grouped they are float16.",
         "float16_blocks": "Your blocks' steps take 2 bytes. In nf4 they are float32.",
         "no_second_step": "With double quantization, the codes of the blocks' steps need a step as "
         "well: 4 bytes for each 256 blocks.",
-        "second_step_a_block": "Your second steps are one for each 256 weights. There is one for "
+        "second_step_a_block": "You count a second step for each 256 weights. There is one for "
         "each 256 blocks.",
-        "unknown_passes": "An unknown scheme is to raise ValueError.",
+        "unknown_passes": "An unknown scheme must raise ValueError.",
     },
 )

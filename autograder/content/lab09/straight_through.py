@@ -177,7 +177,7 @@ ternary_linear = Task(
         "no_gradient": "Your weight gets a gradient of 0: torch.round has no other. Let it pass "
         "straight through.",
         "stopped_where_clipped": "You stop the gradient where a code was clipped. Here it passes "
-        "everywhere: else the largest weights would never change again.",
+        "everywhere: otherwise the largest weights would never change again.",
         "backward_unrounded": "Your gradient of x goes through the unrounded weight. It goes "
         "through the weight that forward used.",
     },

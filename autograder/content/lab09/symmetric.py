@@ -1,7 +1,7 @@
 """Exercise: whole numbers for weights, one step for a tensor or for each channel.
 
-Drawn values lie at most 0.4 steps from a code, so that no honest order of operations rounds one of
-them elsewhere; the ties stand in fixed cases, whose steps are powers of two.
+Drawn values lie at most 0.4 steps from a code, so that any reasonable order of operations rounds
+them alike; the ties are in fixed cases, whose steps are powers of two.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def quantized(
     steps_a_side: Callable[[int], int] = lambda bits: 2 ** (bits - 1) - 1,
     lowest: Callable[[int], int] = lambda bits: -(2 ** (bits - 1) - 1),
 ) -> dict[str, Any]:
-    """Return what the probe says of codes, steps and decoded values; options make the mistakes.
+    """Return the probe's answer: codes, steps and decoded values; options make the mistakes.
 
-    In float32, as students work: who cuts off a last bit gets other codes in float64.
+    In float32, like the students: float64 would give other codes at the last bit.
     """
     sizes = channel_sizes(x, axis)
     scale = np.where(sizes == 0, np.float32(1), sizes / np.float32(steps_a_side(bits)))
@@ -71,7 +71,7 @@ def _other_axis(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
 
 
 def _step_of_zero(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
-    """0 / 0 is NaN, which torch converts to the code 0; what tells is the step of 0."""
+    """0 / 0 is NaN, which torch converts to the code 0; the step of 0 gives the mistake away."""
     right = quantized(x, bits, axis)
     zero = channel_sizes(x, axis).ravel() == 0
     return {**right, "scale": np.where(zero, 0.0, right["scale"]).tolist()}

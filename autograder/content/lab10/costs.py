@@ -1,4 +1,4 @@
-"""Exercises: what attention costs, by FlashAttention's counts, and which of two limits binds."""
+"""Exercises: the cost of attention, by FlashAttention's counts, and which of two limits binds."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ attention_cost = Task(
         "elements": "These are values. Multiply the three counts of bytes by dtype_bytes.",
         "scores_once": "Standard attention moves a matrix of scores four times: it writes scores, "
         "reads them for softmax, writes probabilities and reads those.",
-        "scores_only": "Beside the scores standard attention reads q, k and v and writes the "
+        "scores_only": "Besides the scores, standard attention reads q, k and v and writes the "
         "output.",
         "keys_read_once": "k and v are read again for each block of rows. Only q and the output "
         "are moved once.",
@@ -145,7 +145,7 @@ attention_cost = Task(
 # The roofline
 
 _FORMAT = "fp16"
-# Boards that have no 16-bit rate of their own are no part of the exercise.
+# Boards without a 16-bit rate of their own aren't part of the exercise.
 _BOARDS = tuple(name for name, board in ACCELERATORS.items() if _FORMAT in board.tflops)
 
 
@@ -179,7 +179,7 @@ def _limits(
 
 def _roofline_cases(rng: np.random.Generator) -> list[Case]:
     def calls(name: str, factor: float) -> list[list[Any]]:
-        """A little above or below the board's ridge, in flops a byte."""
+        """A little above or below the board's ridge, in flops per byte."""
         board = accelerator(name)
         traffic = float(rng.uniform(1e6, 1e9))
         ridge = board.flops_per_s(_FORMAT) / board.bandwidth_bytes_per_s
@@ -216,10 +216,10 @@ roofline = Task(
         write=lambda function, f, t, n: f"{function}({f:.6g}, {t:.6g}, accelerator({n!r}))",
     ),
     mistakes={
-        "sum_of_both": "Arithmetic and traffic go on at the same time: the least time is that of "
+        "sum_of_both": "Arithmetic and traffic run at the same time: the least time is that of "
         "the longer one, not their sum.",
         "shorter_one": "Both have to be done: the least time is the longer of the two.",
-        "names_swapped": 'What takes longer is the limit: "compute" where the flops take longer '
+        "names_swapped": 'The longer one is the limit: "compute" if the flops take longer '
         "than the bytes.",
         "always_compute": "You look at the flops only. Bytes take bytes / bandwidth seconds.",
         "always_memory": "You look at the bytes only. Flops take flops / rate seconds.",

@@ -96,7 +96,7 @@ find_the_leak = leak_task(
             "whole_matrix": "Your probabilities are made for all rows at once. Go block by block.",
             "blocks_stay": "The probabilities of every block are still alive. A list of them holds "
             "them, and so does a view: p[..., 0] keeps the whole storage of p. Compute what you "
-            "need of a block at once, and clone() what would be a view.",
+            "need from a block at once, and clone() views.",
             "entropy_in_bits": "Your entropy is in bits. It is the sum of -p log p, with the "
             "natural logarithm.",
             "mean_entropy": "Your entropy is a mean over the columns. It is their sum.",

@@ -1,4 +1,4 @@
-"""What solutions of lab 10 may not use: attention and losses that others have fused."""
+"""Tools that lab 10's solutions may not use: fused attention and losses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_FUSED_ATTENTION = Ban(
         "flex_attention",
     },
     modules=NO_HIDING.modules | {"torch.nn.attention"},
-    reason="Write attention yourself: torch's own has done all of it already.",
+    reason="Write attention yourself: torch's own does the exercise for you.",
 )
 
 NO_FUSED_LOSS = Ban(

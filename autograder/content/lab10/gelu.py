@@ -1,4 +1,4 @@
-"""Exercise: a GELU that keeps a few bits a value for backward, and no more."""
+"""Exercise: a GELU that keeps a few bits per value for backward, and no more."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         inputs = {"kind": kind, "shape": shape, "bits": bits, "seed": int(rng.integers(2**31))}
         return Case(("value",), inputs, budget=budget)
 
-    odd = 2 * int(rng.integers(60, 80)) + 1  # codes that fill no whole byte
+    odd = 2 * int(rng.integers(60, 80)) + 1  # codes that don't fill a whole byte
     budget = Budget(_X_BYTES + _MOST_BYTES + _MIB)
     return [
         *(case("values", [odd, 201], bits) for bits in MOST_ERROR),
@@ -84,10 +84,10 @@ def _values(bits: int, value: Any) -> Finding:
 
 
 def _incoming(value: Mapping[str, Any]) -> Finding:
-    """The gradient that comes of another incoming one is that times the derivative."""
+    """The gradient for another incoming one is that one times the derivative."""
     if are_close(value["gradient"], value["upstream"] * value["derivative"], 1e-5):
         return Finding(True)
-    said = "With another incoming gradient, yours is not that times the derivative."
+    said = "With another incoming gradient, your gradient is not that times the derivative."
     return Finding(False, said, ("incoming_gradient",))
 
 
@@ -148,10 +148,10 @@ few_bit_gelu = Task(
     judge=_judge,
     mistakes={
         "another_output": "The output is exact: F.gelu(x). Only its derivative is rounded.",
-        "keeps_x": "x is still kept for backward. Keep the number of its interval only.",
+        "keeps_x": "x is still kept for backward. Keep only its interval's number.",
         "not_packed": "Your codes are not packed: a uint8 takes 8 bits. Put 8 / bits of them into "
         "one byte.",
-        "keeps_more": "More is kept than bits a value.",
+        "keeps_more": "More than `bits` bits per value are kept.",
         "more_values": "Your derivative has more values than bits can tell apart.",
         "fewer_values": "Your derivative has fewer values than the bits allow, and is too far off.",
         "far_off": "Your derivative is too far off. Give each interval the mean derivative of the "

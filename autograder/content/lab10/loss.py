@@ -1,4 +1,4 @@
-"""Exercise: the cross-entropy of logits of which a chunk at most is ever alive."""
+"""Exercise: cross-entropy with at most one chunk of logits alive."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _which(expected: Mapping[str, Any], value: Mapping[str, Any]) -> str:
 
 
 def _which_way(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> tuple[str, ...]:
-    """The mistake in gradients that a right loss comes with."""
+    """The mistake in the gradients of a right loss."""
     got = value["gradients"]
     if isinstance(got, list) and any(g is None for g in got):
         return ("no_gradient",)
@@ -150,7 +150,7 @@ def _large(case: Case, answer: Answer) -> Finding:
     about = "512 tokens of 8192 logits, in chunks of 32,"
     if answer.breaks_budget(rise, _MOST_BYTES):
         took = "" if rise is None else f" Yours take {rise / _MIB:.1f} MiB."
-        said = f"{about} may take {_MOST_BYTES / _MIB:.1f} MiB beside x and weight.{took}"
+        said = f"{about} may take {_MOST_BYTES / _MIB:.1f} MiB besides x and weight.{took}"
         return Finding(False, said, ("all_logits",))
     loss, sums = _right_of_large(case.inputs["seed"])
     if close(1e-4)(loss, value.get("loss")) and are_close(value.get("sums"), sums, 1e-4):
@@ -177,15 +177,15 @@ chunked_cross_entropy = Task(
         "mean_of_chunks": "A mean of the chunks' means is not the mean of all tokens: add up sums, "
         "and divide once by the number of all targets that count.",
         "ignored_counted": "You divide by all tokens. Those whose target is -100 don't count.",
-        "rest_left_out": "What is behind the last whole chunk is left out.",
-        "ignored_as_token_0": "You take a target of -100 for token 0. It has no loss and no "
+        "rest_left_out": "Everything after the last whole chunk is left out.",
+        "ignored_as_token_0": "You treat a target of -100 as token 0. It has no loss and no "
         "gradient.",
         "overflows": "exp of a large logit is inf: use logsumexp or log_softmax.",
         "empty_chunk": "A chunk may have no target that counts; its own mean is 0/0. Divide once, "
         "by the number of all that count.",
         "no_gradient": "x and weight need a gradient each.",
         "incoming_gradient": "Backward has to multiply by the gradient that comes in: the loss may "
-        "be scaled behind your function.",
+        "be scaled after your function.",
         "all_logits": "All logits are alive at once. Free a chunk's logits before the next: its "
         "gradients can be computed at once, or by a checkpoint in backward.",
     },

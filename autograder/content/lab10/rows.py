@@ -49,11 +49,11 @@ def weighted_of(row: Row) -> list[float]:
     ]
 
 
-# Mistakes, in the form that students make them: (statistics, weighted sum) of a row's blocks.
+# Mistakes, as students make them: (statistics, weighted sum) of a row's blocks.
 
 
 def _not_rescaled(row: Row) -> tuple[Any, Any]:
-    """Each block by its own maximum so far; what was added before stays as it was."""
+    """Each block by its own maximum so far; the earlier sum stays unscaled."""
     largest, total, result = -math.inf, 0.0, np.zeros(len(row[0][1][0]))
     for scores, values in row:
         largest = max(largest, *scores)
@@ -214,17 +214,17 @@ online_softmax = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "not_rescaled": "When a larger maximum comes, what you added before was relative to the "
-        "old one. Multiply it by exp(old - new), the sum and the weighted sum alike.",
+        "not_rescaled": "When a larger maximum comes, your sum so far is relative to the old one. "
+        "Multiply it by exp(old - new), the sum and the weighted sum alike.",
         "not_divided": "Your weighted sum is not divided by the sum of the weights at the end.",
         "naive": "exp of a score of 1000 is inf. Subtract the largest score so far before exp.",
-        "last_block": "Only the last block counts in your result: add to what was there before.",
+        "last_block": "Only the last block counts in your result: add to the sum so far.",
         "mean_of_blocks": "You average the blocks' results. Blocks weigh as much as their sums of "
         "exp(score).",
         "nothing_less_nothing": "-inf less -inf is NaN. As long as every score was -inf, the sum "
-        "is 0 and nothing is to be rescaled.",
+        "is 0 and needs no rescaling.",
         "whole_row": "You keep all blocks of a row. Keep the maximum, the sum and the weighted sum "
-        "so far, and let each block go.",
+        "so far, and free each block.",
     },
     ban=NO_FUSED_ATTENTION,
     trust="measured",

@@ -18,7 +18,7 @@ Holders = list[tuple[str, int]]
 
 
 def _owner(event: Event) -> str:
-    """The innermost frame that is none of torch's own."""
+    """The innermost frame that isn't torch's."""
     for frame in event["frames"]:
         if "/torch/" not in frame["filename"]:
             return f"{frame['filename']}:{frame['line']}"
@@ -132,7 +132,7 @@ def drawn_snapshot(rng: np.random.Generator, n_events: int) -> dict[str, Any]:
                 addr = int(rng.choice(waiting))
                 asked.append(addr)
                 events.append(_free("free_requested", addr, live[addr]))
-    events.insert(1, _free("free_completed", 2**40, 2**30))  # it was there before the recording
+    events.insert(1, _free("free_completed", 2**40, 2**30))  # it existed before the recording
     return _snapshot(events, [_alloc(512, 2**35, _frames(rng))])
 
 
@@ -185,18 +185,18 @@ who_holds_the_peak = Task(
         write=lambda snapshot: f"a snapshot of {len(snapshot['device_traces'][0])} events",
     ),
     mistakes={
-        "freed_when_requested": "A block can be used again at free_completed, not when the free is "
-        "requested: until then its bytes are taken.",
-        "never_freed": "You never take a block off: look at the action free_completed.",
+        "freed_when_requested": "A block is in use until free_completed, not until the free is "
+        "requested.",
+        "never_freed": "You never subtract a block: look at the action free_completed.",
         "live_at_the_end": "You return what is live at the end. Remember what was live when the "
         "sum was largest.",
-        "all_allocations": "You add up all allocations, freed ones too.",
+        "all_allocations": "You add up all allocations, including freed ones.",
         "innermost_frame": "Your owner is the innermost frame, which is often torch's. Take the "
         'first frame whose file name has no "/torch/" in it.',
         "outermost_frame": "Your owner is the outermost frame. Frames begin with the innermost: "
         "take the first that is not torch's.",
         "last_block_of_an_owner": "An owner with several blocks holds the sum of them.",
         "smallest_first": "Sort the other way: the largest owner first.",
-        "largest_alone": "You return the largest owner only. List all that hold something.",
+        "largest_alone": "You return the largest owner only. List all owners with live blocks.",
     },
 )

@@ -27,7 +27,7 @@ _GIVEN_BYTES = 3 * 4 * 1536 * 16
 
 
 def exactly(q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool) -> Tensor:
-    """Attention as torch has it, in float64; the block decides nothing."""
+    """Attention as torch computes it, in float64; the block changes nothing."""
     output = scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=causal)
     return output.to(q.dtype)
 
@@ -46,7 +46,7 @@ def attended(
 ) -> Tensor:
     """Attention of whole matrices; the options make it the mistakes."""
     seq = q.shape[-2]
-    if cut:  # what is behind the last whole block is left out
+    if cut:  # everything after the last whole block is left out
         block = min(block, seq)
         k, v = (t[..., : seq // block * block, :] for t in (k, v))
     scores = q @ k.mT * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
@@ -133,7 +133,7 @@ def _large(case: Case, answer: Answer) -> Finding:
     rise = answer.metered("rise_bytes")
     if answer.breaks_budget(rise, _MOST_BYTES):
         took = "" if rise is None else f" Yours takes {rise / _MIB:.1f} MiB."
-        said = f"{_about_large()} may take {_MOST_BYTES / _MIB:.1f} MiB beside q, k and v.{took}"
+        said = f"{_about_large()} may take {_MOST_BYTES / _MIB:.1f} MiB besides q, k and v.{took}"
         scores = 4 * _LARGE["seq"] ** 2
         return Finding(False, said, ("whole_matrix",) if (rise or 0) >= scores else ("whole_mask",))
     if are_close(value.get("sums"), _right_of_large(case.inputs["seed"]), 1e-4):
@@ -154,8 +154,8 @@ def _right_of_large(seed: int) -> Any:
 def are_close(got: Any, expected: Any, tolerance: float, least: float = 0.0) -> bool:
     """Tell whether arrays, or lists of them, are the same up to a share of their largest value.
 
-    It is a share of `least` where that is more: what cancels to nearly nothing keeps the rounding
-    errors of what it was made of.
+    It is a share of `least` where that is more: a sum that nearly cancels keeps the rounding errors
+    of its terms.
     """
     if isinstance(expected, list):
         return (
@@ -188,12 +188,12 @@ tiled_attention = Task(
         "not_scaled": "Divide scores by the root of head_dim.",
         "scaled_by_width": "Divide scores by the root of head_dim, not by head_dim.",
         "mask_ignored": "With causal=True a row sees no later column: their scores are -inf.",
-        "always_masked": "Your mask is there with causal=False, too.",
+        "always_masked": "You mask with causal=False, too.",
         "own_token_masked": "A row sees its own column: mask only where column > row.",
         "future_only": "Your mask hides the past. A row sees columns up to its own.",
         "softmax_a_block": "Each block of columns has a softmax of its own in your result. Keep a "
         "maximum and a sum for each row, and divide once, at the end.",
-        "rest_left_out": "What is behind the last whole block is left out.",
+        "rest_left_out": "Everything after the last whole block is left out.",
         "overflows": "exp overflows on large scores: subtract each row's maximum so far.",
         "changed": "Your function writes into q, k or v. Work on new tensors.",
         "another_dtype": "The output has another dtype than q. Make your buffers like q: "

@@ -21,7 +21,7 @@ __all__ = ["tiled_backward"]
 _GRADIENTS, _SAVED, _PEAK = "gradients", "saved bytes", "peak"
 _MIB = 2**20
 _KEPT = {"batch": 2, "heads": 2, "seq": 512, "head_dim": 16, "block": 128}
-_ROW_BYTES = 4 * 2 * 2 * 512  # one float32 a row
+_ROW_BYTES = 4 * 2 * 2 * 512  # one float32 per row
 _SLACK_BYTES = 6 * 1024
 _MANY = {"batch": 1, "heads": 2, "seq": 256, "head_dim": 16, "block": 64}
 _ONE = {"batch": 1, "heads": 1, "seq": 1280, "head_dim": 16, "block": 128}
@@ -38,7 +38,7 @@ def _block_bytes(sizes: Mapping[str, int]) -> int:
 def _most_bytes(kind: str) -> int:
     """Of one call, as the notebook says: 7 blocks of columns of scores and 10 times q.
 
-    Of many, two q more a call; in backward, whole matrices are another part's business.
+    Of many, two q more per call; another part judges whole matrices in backward.
     """
     if kind == "one":
         return 7 * _block_bytes(_ONE) + 10 * _q_bytes(_ONE)
@@ -47,7 +47,7 @@ def _most_bytes(kind: str) -> int:
 
 
 class _Wrong(torch.autograd.Function):
-    """Attention whose gradients have one of the mistakes that people make."""
+    """Attention whose gradients have one of the common mistakes."""
 
     mistake = ""
 
@@ -145,7 +145,7 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
     if isinstance(got, list) and len(got) == 3 and any(g is None for g in got):
         missing = ", ".join(n for n, g in zip("qkv", got, strict=True) if g is None)
         return Finding(False, f"With {about}: no gradient arrives at {missing}.", ("no_gradient",))
-    # Where softmax picks one key a row, the gradients cancel, and queries' rounding is left.
+    # Where softmax picks one key per row, the gradients cancel, and queries' rounding is left.
     least = inputs["gain"]
     if are_close(got, expected["gradients"], 1e-9, least):
         return Finding(True)
@@ -171,8 +171,8 @@ def _kept(inputs: Mapping[str, Any], value: Any) -> Finding:
         return Finding(False, "Where bytes are counted, the output differs.", ("another_output",))
     kept = value["kept_bytes"]
     if kept > _ROW_BYTES + _SLACK_BYTES:
-        said = f"After forward {kept:,} bytes are kept beside q, k, v and the output; one float32 "
-        return Finding(False, f"{said}a row is {_ROW_BYTES:,}.", _keeps(kept))
+        said = f"After forward {kept:,} bytes are kept besides q, k, v and the output; one float32 "
+        return Finding(False, f"{said}per row is {_ROW_BYTES:,}.", _keeps(kept))
     if kept < 0:
         return Finding(False, doubt="The meter saw fewer bytes than there were to begin with.")
     return Finding(True)
@@ -194,7 +194,7 @@ def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     about = f"{calls} calls of {sizes['seq']} tokens in blocks of {sizes['block']}, and backward"
     if answer.breaks_budget(rise, _most_bytes(kind)):
         took = "" if rise is None else f" Yours take {rise / _MIB:.1f} MiB."
-        said = f"{about}, may take {_most_bytes(kind) / _MIB:.1f} MiB beside q, k and v.{took}"
+        said = f"{about}, may take {_most_bytes(kind) / _MIB:.1f} MiB besides q, k and v.{took}"
         return Finding(False, said, ("keeps_probabilities", *["whole_matrix"] * (kind == "one")))
     if are_close(value.get("sums"), _sums(kind, inputs["seed"]), 1e-3):
         return Finding(True)
@@ -232,9 +232,9 @@ tiled_backward = Task(
         "and add each block's share to the three gradients.",
         "keeps_probabilities": "Probabilities are kept from forward to backward. Compute each "
         "block of them again: exp(scores - L), with L the row's log of its sum.",
-        "several_numbers_a_row": "You keep more than one float32 a row. Maximum and sum together "
+        "several_numbers_a_row": "You keep more than one float32 per row. Maximum and sum together "
         "are one number: L = maximum + log(sum).",
-        "keeps_copies": "You keep copies beside q, k, v, the output and one number a row. Save "
+        "keeps_copies": "You keep copies besides q, k, v, the output and one number per row. Save "
         "the tensors themselves, as they are.",
     },
     ban=NO_FUSED_ATTENTION,

@@ -1,7 +1,7 @@
 """Exercise: the seconds of each module's own forward, by hooks, on a clock that modules move.
 
-The clock is the probe's: it stands still but for what each module's forward adds to it. So the
-right seconds are known exactly, and no load of a machine changes a verdict.
+The clock is the probe's: only each module's forward advances it. So the right seconds are known
+exactly, and a busy machine doesn't change a verdict.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def times_of(tree: Tree, *, children: bool = False, once: bool = False) -> dict[
     found: dict[str, float] = {}
 
     def visit(module: Tree, name: str, calls: int) -> float:
-        """Note the module and those in it; return what one call of it takes in all."""
+        """Record the module and those in it; return the total time of one call."""
         start = f"{name}." if name else ""
         if module.get("list"):
             found[f"{start}parts"] = 0.0
@@ -130,15 +130,15 @@ module_times = Task(
     judge=_judge,
     mistakes={
         "another_clock": "Read the time by time.perf_counter(), when a hook runs.",
-        "children_included": "Your seconds of a module have those of its children in them. "
+        "children_included": "A module's seconds include those of its children. "
         "Subtract what they took.",
         "last_call_only": "A module that runs twice has the time of its last run only. Add up.",
-        "last_call_with_children": "Your seconds have the children's in them, and of a module that "
-        "runs twice the last run only.",
-        "leaves_only": "Modules that have children work as well: their own time is what their "
-        "children don't take.",
+        "last_call_with_children": "A module's seconds include its children's, and only the last "
+        "run of a module that runs twice.",
+        "leaves_only": "Modules that have children work as well: their own time is the rest after "
+        "their children's.",
         "root_left_out": "The model itself is missing. Its name is the empty string.",
-        "milliseconds": "Asked for are seconds.",
+        "milliseconds": "Return seconds, not milliseconds.",
         "hooks_left": "Your hooks stay on the modules. Keep the handles that the register "
         "functions return, and remove() each.",
     },

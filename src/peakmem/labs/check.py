@@ -1,4 +1,4 @@
-"""Check one's own work where nbgrader's Validate button is missing, as on Colab."""
+"""Runs a notebook's self-checks where nbgrader's Validate button is missing, as on Colab."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ _FIRST_LINE = "# Self-check of "
 def check(notebook: str | None = None) -> None:
     """Run the self-checks of the open notebook again, and print which of them pass.
 
-    They see the names that are defined now, where the Validate button starts afresh: restart the
-    kernel and run all cells first, and both say the same. `notebook` is the notebook's path, for
-    editors that do not tell it. Raises ValueError where there is no such notebook, or it has no
-    self-check.
+    They see the names defined now, while the Validate button starts from scratch: restart the kernel and run all cells first, and both agree. `notebook` is the notebook's path, for editors that don't report it. Raises ValueError if the notebook is missing or has no self-check.
     """
     shell = _shell()
     checks = list(_self_checks(_open_notebook(notebook)))
@@ -73,7 +70,7 @@ def _open_notebook(path: str | None) -> Mapping[str, Any]:
             return notebook
         path = os.environ.get("JPY_SESSION_NAME")  # set by Jupyter's server for each kernel
     if path is None:
-        raise ValueError('this editor does not tell its notebook; name it: check("my.ipynb")')
+        raise ValueError('this editor does not report its notebook; name it: check("my.ipynb")')
     if not Path(path).is_file():
         raise ValueError(f"there is no notebook {path}; save it, and give its path: check(...)")
     found: Mapping[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -81,7 +78,7 @@ def _open_notebook(path: str | None) -> Mapping[str, Any]:
 
 
 def _of_colab() -> Mapping[str, Any] | None:
-    """What Colab's page shows, for it lies in no file; None elsewhere."""
+    """The notebook that Colab's page shows, which isn't in any file; None elsewhere."""
     try:
         messages = importlib.import_module("google.colab._message")
     except ImportError:

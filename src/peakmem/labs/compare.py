@@ -14,11 +14,9 @@ _EQUAL = {bool, int, str}  # of two of these, == says all; most answers are such
 
 
 def same(expected: Any, got: Any) -> bool:
-    """Tell whether two plain values are the same to a grader: by value, as == and self-checks do.
+    """Tell whether two plain values are equal to a grader: by value, like == and self-checks.
 
-    Numbers are equal exactly, whatever their type: 2.0 counts as 2, and 1 as True. But where a
-    float is expected, -0.0 differs from 0.0, and NaN equals NaN. Lists, tuples and arrays of the
-    same values count alike; dicts have exactly the same keys.
+    Numbers compare exactly, whatever their type: 2.0 counts as 2, and 1 as True. But if a float is expected, -0.0 differs from 0.0, and NaN equals NaN. Lists, tuples and arrays of the same values are equal; dicts need exactly the same keys.
 
     >>> same((1, 2.0), [1.0, 2]), same(True, 1), same(0.0, -0.0)
     (True, True, False)
@@ -52,7 +50,7 @@ def whole(equal: Callable[[Any, Any], bool] = same) -> Callable[[Any, Any], bool
 
 
 def close(relative: float, absolute: float = 0.0) -> Callable[[Any, Any], bool]:
-    """Return an equality for floats that are computed in more than one right way.
+    """Return an equality for floats that several right computations give.
 
     >>> close(1e-6)([1.0, 2], (1.0000001, 2)), close(1e-6)(1.0, 1.1)
     (True, False)
@@ -82,7 +80,7 @@ def close(relative: float, absolute: float = 0.0) -> Callable[[Any, Any], bool]:
 
 
 def differing(expected: Any, got: Any, equal: Callable[[Any, Any], bool] = same) -> tuple[Any, Any]:
-    """Return two dicts' items that aren't equal; two values of another kind as they are.
+    """Return two dicts' items that aren't equal; other values unchanged.
 
     >>> differing({"a": 1, "b": 2}, {"a": 1, "b": 3})
     ({'b': 2}, {'b': 3})
@@ -116,7 +114,7 @@ def _unwrap(value: Any) -> Any:
 
 def _same_floats(expected: float, got: float) -> bool:
     if math.isnan(expected):
-        return got != got  # math.isnan refuses what is too large for a float
+        return got != got  # math.isnan refuses numbers too large for a float
     if expected == 0 == got:
         return math.copysign(1, expected) == math.copysign(1, got)
     return expected == got

@@ -1,4 +1,4 @@
-"""What this machine can run: what the labs need, what of it is there, and how to get the rest."""
+"""What this machine can run: what the labs need, what is installed, and how to get the rest."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _PACKAGES = {
     "jupyterlab": "4.2",
     "nbgrader": "0.9.5",
 }
-_DISK_BYTES = 1 * GiB  # what lab 6 keeps in files at most, with room to spare
+_DISK_BYTES = 1 * GiB  # the most that lab 6 keeps in files, with room to spare
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that the labs need: what was found, and the remedy where that will not do."""
+    """One thing that the labs need: what was found, and the remedy if that isn't enough."""
 
     name: str
     ok: bool
@@ -43,7 +43,7 @@ class Check:
 
 
 def check_machine(version_of: Callable[[str], str] = metadata.version) -> list[Check]:
-    """Return all checks, in the order in which people should mend what fails.
+    """Return all checks, in the order in which to fix failures.
 
     `version_of(package)` gives an installed version, or raises PackageNotFoundError.
     """
@@ -70,7 +70,7 @@ def check_machine(version_of: Callable[[str], str] = metadata.version) -> list[C
 
 
 def labs_here(has_gpu: bool) -> dict[str, str]:
-    """Return for each lab, in words, what of it runs on a machine with or without a CUDA GPU.
+    """Describe for each lab what runs on a machine with or without a CUDA GPU.
 
     >>> labs_here(has_gpu=True)["lab01_formats"]
     'everything'

@@ -1,4 +1,4 @@
-"""Figures that everybody can follow: shown together with a description in words."""
+"""Accessible figures: shown together with a description in words."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ __all__ = [
 
 _EXAMPLE = 0x3E200000  # 0.15625
 _HALVES = {"count": 16, "numbers": 2**18, "seed": 1}
-# Names and dtype strings that take the bits apart, or put them together, for a student.
+# Names and dtype strings that would take bits apart, or put them together, for a student.
 _FORBIDDEN = frozenset(
     {"float16", "float32", "bfloat16", "float8_e4m3fn", "float8_e4m3", "fromhex", "c_float"}
     | {order + kind for order in ("", "<", ">", "=") for kind in ("f2", "f4")}
@@ -73,9 +73,7 @@ def fields(bits: int) -> str:
 
 
 def not_allowed(function: Callable[..., Any]) -> list[str]:
-    """Return what a function's own code uses and the rules of exercise 1.3 forbid.
-
-    Grading reads the code more closely, and that of its helpers too.
+    """Return the names in a function's own code that the rules of exercise 1.3 forbid. Grading checks the code more closely, and that of its helpers too.
 
     >>> not_allowed(lambda bits: np.uint32(bits).view(np.float32))
     ['float32']
@@ -107,7 +105,7 @@ def limits_by_torch(name: str) -> dict[str, float]:
 
 
 def float16_sums(step: float, count: int) -> NDArray[np.float16]:
-    """Return the sums 0, step, 2 * step, ... as float16 has them: each one is rounded.
+    """Return the sums 0, step, 2 * step, ... in float16: each one is rounded.
 
     >>> float(float16_sums(0.01, 1000)[-1])
     9.953125
@@ -263,11 +261,11 @@ def bit_flipper(decode: Callable[[int], float], bits: int = _EXAMPLE) -> Any:
 
 
 def _value(decode: Callable[[int], float], bits: int) -> str:
-    """What a student's function makes of a pattern, in words if it fails."""
+    """A student's function's value of a pattern, or a sentence if it fails."""
     try:
         return f"{decode(bits)!r}"
     except NotImplementedError:
-        return "for your decode_fp32 to say: write it first"
+        return "up to your decode_fp32: write it first"
     except Exception as error:  # a student's code may raise anything
         return f"where your decode_fp32 raises {type(error).__name__}"
 

@@ -25,7 +25,7 @@ def keep_arguments(ctx: Any, args: Sequence[Any]) -> None:
 def kept_arguments(ctx: Any) -> list[Any]:
     """Return the arguments that `keep_arguments` kept.
 
-    Each tensor is a new leaf: it has no graph behind it, and requires a gradient if it did before.
+    Each tensor is a new leaf: it has no graph, and requires a gradient if it did before.
     """
     leaves = (tensor.detach().requires_grad_(tensor.requires_grad) for tensor in ctx.saved_tensors)
     others = iter(ctx.others)
@@ -33,7 +33,7 @@ def kept_arguments(ctx: Any) -> list[Any]:
 
 
 def segment_sliders(peak_activations: Callable[..., float]) -> Any:
-    """Return sliders for a chain's layers and what each saves, and its peak by your function.
+    """Return sliders for a chain's layers and the units each saves, with the peak by your function.
 
     `peak_activations(n_layers, segment_length, saved)` is exercise 4.3's.
     """
@@ -53,7 +53,7 @@ def segment_sliders(peak_activations: Callable[..., float]) -> Any:
         ticks = [length for length in (1, 2, 4, 8, 16, 32, 64) if 1.3 * length < layers]
         ax.set_xticks([*ticks, layers], [f"{tick}" for tick in (*ticks, layers)])
         ax.plot([best], [least], "o", ms=14, mfc="none", mec="black", label=f"least, at {best}")
-        ax.set(yscale="log", ylim=(0.7 * least, 1.4 * max(peaks)))  # so that the bottom is seen
+        ax.set(yscale="log", ylim=(0.7 * least, 1.4 * max(peaks)))  # so that the bottom is visible
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_formatter("")

@@ -1,4 +1,4 @@
-"""What lab 6's notebook calls: its arithmetic, its plans on paper, its clocks and its sliders."""
+"""What lab 6's notebook calls: its arithmetic, its simulated plans, its clocks and its sliders."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class HostLinear:
 
 
 def best_seconds(work: Callable[[], object], device: str, repeats: int = 5) -> float:
-    """Return the shortest time of several runs: what the machine does when nothing disturbs it."""
+    """Return the shortest time of several runs: the machine's speed when nothing disturbs it."""
     import torch
 
     def seconds() -> float:
@@ -116,7 +116,7 @@ def best_seconds(work: Callable[[], object], device: str, repeats: int = 5) -> f
 def link_and_compute(device: str) -> tuple[float, float]:
     """Return this machine's bytes per second to the host and back, and its operations per second.
 
-    A GPU is timed as its data sheet is, with large products in 16 bits.
+    A GPU is timed like its data sheet, with large products in 16 bits.
     """
     import torch
 
@@ -140,9 +140,7 @@ def link_and_compute(device: str) -> tuple[float, float]:
 def choice_sliders(worth_swapping: Callable[..., str]) -> Any:
     """Return sliders for a transformer layer, and your choice for it over links and GPUs.
 
-    `worth_swapping(stage, link_bytes_per_s, flops_per_s)` is exercise 6.3's. The layer has the
-    given width, and so many layers between its forward and its backward; its bytes and operations
-    per token are those of the lab's text.
+    `worth_swapping(stage, link_bytes_per_s, flops_per_s)` is exercise 6.3's. The layer has the given width and number of layers between its forward and its backward; its bytes and operations per token are those of the lab's text.
     """
 
     def draw(width: int, layers_between: int) -> tuple[Figure, str]:
@@ -156,7 +154,7 @@ def choice_sliders(worth_swapping: Callable[..., str]) -> Any:
         links, speeds = ([10 ** (low + i / 20) for i in range(61)] for low in (0, 12.5))
         rows = [[worth_swapping(stage, link * 1e9, speed) for link in links] for speed in speeds]
         return draw_choices(links, speeds, rows), (
-            f"The choice for a layer of width {width} with {layers_between} layers between, over "
+            f"The choice for a layer of width {width} with {layers_between} layers in between, over "
             "the link's bandwidth and the device's operations per second."
         )
 

@@ -49,7 +49,7 @@ def language_model(parts: int, factor: float = 1.0) -> nn.Module:
 def train_without_masters(
     model: nn.Module, batch: tuple[Tensor, Tensor], steps: int, scale: float, lr: float
 ) -> list[float]:
-    """Return the losses of SGD in float16 alone, weights included; `lr` is for gradients as given."""
+    """Return the losses of SGD in float16 alone, weights included; `lr` applies to gradients as given."""
     import torch
 
     model = model.half()

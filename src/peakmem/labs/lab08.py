@@ -45,16 +45,16 @@ class OwnersAdam:
             dist.broadcast(p.data, owner)
 
     def zero_grad(self) -> None:
-        """Let go of all gradients."""
+        """Free all gradients."""
         for p in self._params:
             p.grad = None
 
 
 def held_mib(prepare: Prepare, world: int) -> float:
-    """Return the MiB that a rank holds at most, of weights, gradients and optimizer's state.
+    """Return the most MiB that a rank holds, of weights, gradients and optimizer state.
 
     `prepare(layers)` returns a model of 8 linear layers (256, 256), 2 MiB in float32, and its
-    optimizer. It is looked at behind the second backward.
+    optimizer. The figure is taken after the second backward.
     """
     from peakmem.measure.ranks import launch
 
@@ -74,8 +74,8 @@ def _held(prepare: Prepare) -> int:
         optimizer.step()
         optimizer.zero_grad()
         _step(model, x)
-        # torch's thread may hold a collective's tensors for a while after it has returned, but lets go
-        # before it begins the next. (A barrier would hold on to what came before it.)
+        # torch's thread may hold a collective's tensors for a while after it has returned, but
+        # frees them before it begins the next. (A barrier would hold on to earlier ones.)
         dist.all_reduce(torch.zeros(1))
         return meter.live_bytes - meter.baseline_bytes
 
@@ -95,7 +95,7 @@ def _step(model: Callable[..., Any], x: Tensor) -> None:
 def rank_memory_mib(prepare: Prepare, world: int) -> list[float]:
     """Return rank 0's live MiB after each operation of a forward and backward pass.
 
-    As in `held_mib`, without the optimizer's step.
+    Like `held_mib`, without the optimizer's step.
     """
     from peakmem.measure.ranks import launch
 
@@ -117,9 +117,9 @@ def _timeline(prepare: Prepare) -> list[int]:
 
 
 def sent_times(all_reduce: Callable[..., Any], worlds: Sequence[int]) -> dict[int, float]:
-    """Return, for each number of ranks, what the rank that sends most sends: so many times x.
+    """Return, for each number of ranks, how many times x the busiest rank sends.
 
-    Empty on systems that don't tell what a process has written.
+    Empty on systems that don't report a process's written bytes.
     """
     from peakmem.probes.lab08 import run_all_reduce
 

@@ -18,7 +18,7 @@ _FILE, _TORCH = "/home/you/train.py", "/opt/env/torch/nn/functional.py"
 
 
 def attention_mib(attention: Callable[..., Any], seq: int, *, backward: bool) -> float:
-    """Return the MiB that `attention(q, k, v, block, causal)` takes beside q, k and v at its peak.
+    """Return the MiB that `attention(q, k, v, block, causal)` takes besides q, k and v at its peak.
 
     One head of 64, blocks of 128; with `backward`, q, k and v get gradients.
     """
@@ -33,7 +33,7 @@ def attention_mib(attention: Callable[..., Any], seq: int, *, backward: bool) ->
 
 
 def loss_mib(loss: Callable[..., Any], tokens: int, vocab: int, chunk: int) -> float:
-    """Return the MiB that `loss(x, weight, targets, chunk)` and backward take beside these."""
+    """Return the MiB that `loss(x, weight, targets, chunk)` and backward take besides its arguments."""
     from peakmem.probes import lab10
 
     sizes: dict[str, Any] = {"tokens": tokens, "vocab": vocab, "chunk": chunk, "width": 32, "seed": 0}
@@ -51,7 +51,7 @@ def recorded_snapshot(seq: int = 1024) -> dict[str, Any]:
     recording = Recording()
 
     def alloc(name: str, size: int, line: int = 0, by: str = "linear") -> None:
-        """Without a line it is autograd's, whose own thread has no Python stack."""
+        """An event without a line is autograd's, whose own thread has no Python stack."""
         frames = [
             frame(_TORCH, 2000 + line, by),
             frame(_FILE, line, "step"),

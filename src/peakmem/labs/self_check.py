@@ -1,6 +1,6 @@
 """Self-checks as data: a table of cases with hints, and one function that goes through it.
 
-A self-check prints a line a case instead of a traceback, goes on after a failure, and raises at
+A self-check prints a line per case instead of a traceback, goes on after a failure, and raises at
 its end, so that nbgrader's Validate reports it. Values are compared as grading compares them.
 """
 
@@ -23,13 +23,13 @@ _WIDTH = 78  # nbgrader's Validate cuts lines at 90, its own indentation include
 
 @dataclass(frozen=True)
 class Case:
-    """One call of the function that an exercise asks for, and what must come of it."""
+    """One call of the function that an exercise asks for, and the expected result."""
 
-    #: The call's arguments; a notebook's lambda may make them anew instead, see `function`.
+    #: The call's arguments; a notebook's lambda may make them for each call instead, see `function`.
     args: Sequence[Any]
     #: What the function must return.
     expected: Any = None
-    #: What a student reads first if the case fails: what to look at, not what came out.
+    #: What a student reads first if the case fails: where to look, not the result.
     hint: str = ""
     #: The call's keyword arguments.
     kwargs: Mapping[str, Any] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Case:
     wrong: Mapping[Any, str] = field(default_factory=dict)
     #: How the call is written; by default the function's name and its arguments.
     label: str = ""
-    #: The function called, where it is not the table's.
+    #: The function to call, if it isn't the table's.
     function: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class SelfCheckFailed(PeakmemError, AssertionError):
     """Some cases of a self-check don't pass; the message begins with the first one's hint."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return what Jupyter shows in place of a traceback, in lines that Validate doesn't cut."""
+        """Return the text that Jupyter shows instead of a traceback, in lines that Validate doesn't cut."""
         return textwrap.wrap(str(self), _WIDTH)
 
 
@@ -66,9 +66,9 @@ class _Failure:
     said: str
     #: The function that isn't written yet; empty if all are.
     missing: str = ""
-    #: Whether the result is that of a known mistake, which the hint names.
+    #: Whether a known mistake gives this result; the hint names it.
     known: bool = False
-    #: Whether ranks waited for ever, which they would in the next case too, for seconds.
+    #: Whether ranks waited forever: they would in the next case too, for seconds.
     stuck: bool = False
 
 
@@ -80,11 +80,10 @@ def self_check(
 ) -> None:
     """Print for each case whether `function` passes it, with a hint where it doesn't.
 
-    After the first failure a hint is given as a mere possibility, unless the result is one of the
+    After the first failure a hint is only a possibility, unless the result is one of the
     case's `wrong` ones.
 
-    `equal(expected, got)` compares two values, as in the exercise's judge: `same`, `whole()` where
-    whole numbers are asked for, `close(...)`. A function that isn't written yet is called once.
+    `equal(expected, got)` compares two values, as in the exercise's judge: `same`, `whole()` for exercises that need whole numbers, `close(...)`. A function that isn't written yet is called once.
 
     >>> self_check(abs, [Case((-2,), 2), Case((3,), 3)])
     ✔ abs(-2) → 2
@@ -93,7 +92,7 @@ def self_check(
     Raises SelfCheckFailed after the last case if any has failed.
     """
     failures: list[tuple[str, _Failure]] = []
-    unwritten: set[object] = set()  # functions, and the names of what they found missing
+    unwritten: set[object] = set()  # functions, and the missing names they ran into
     for case in cases:
         target = case.function or function
         call = case.label or _written(target, case)
@@ -119,7 +118,7 @@ def self_check(
 def _failure(
     target: Callable[..., Any], case: Case, equal: Callable[[Any, Any], bool]
 ) -> _Failure | None:
-    """What is wrong with the function's answer to a case; None if it is right."""
+    """What is wrong with the function's answer to a case, or None."""
     before = [_bytes(argument) for argument in case.args]
     try:
         got = as_sent(target(*case.args, **case.kwargs))
@@ -157,7 +156,7 @@ def _bytes(argument: Any) -> bytes | None:
 
 
 def _raised_in(error: BaseException, target: Callable[..., Any]) -> str:
-    """The function that isn't written: another exercise's, maybe."""
+    """The function that isn't written, perhaps another exercise's."""
     if isinstance(error.__cause__, RankError):
         return error.__cause__.function or _name(target)
     trace = error.__traceback__
@@ -193,7 +192,7 @@ def _outcome(case: Case) -> str:
 
 
 def _summary(failures: Sequence[tuple[str, _Failure]], n_cases: int) -> str:
-    """The first failure, its hint in front, in a sentence or two."""
+    """The first failure in a sentence or two, hint first."""
     call, first = failures[0]
     verb = "fails" if len(failures) == 1 else "fail"
     parts = [first.hint, first.said if first.missing else f"{call}: {first.said}"]

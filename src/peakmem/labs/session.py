@@ -1,4 +1,4 @@
-"""What a lab's first cell calls: it names the lab and its device, and hides what would solve it."""
+"""What a lab's first cell calls: it names the lab and its device, and hides modules that would solve it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import ModuleType
 __all__ = ["GPU_LABS", "HIDDEN_MODULES", "lab"]
 
 # Modules that hold the answers of a lab. The grader's sandbox hides the same ones for real, and
-# what imports one of them cannot be imported there either.
+# modules that import one of them can't be imported there either.
 HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
     "lab01_formats": ("peakmem.numbers.formats", "gfloat", "ml_dtypes"),
     "lab02_sizing": (
@@ -49,7 +49,7 @@ GPU_LABS = ("lab04_checkpointing", "lab06_swap", "lab07_mixed_precision")
 
 
 class Refusal(importlib.abc.MetaPathFinder):
-    """Refuses to import what would answer the lab's exercises: a courtesy, not security."""
+    """Refuses to import modules that answer the lab's exercises: a courtesy, not security."""
 
     def __init__(self, lab_name: str, modules: Sequence[str]) -> None:
         self.lab_name = lab_name
@@ -80,7 +80,7 @@ def lab(name: str) -> None:
 
 
 def _device(name: str) -> str:
-    torch = sys.modules.get("torch")  # who measures has imported it; who doesn't need not wait
+    torch = sys.modules.get("torch")  # labs that measure have imported it; others need not wait
     if torch is None:
         return "the CPU."
     if torch.cuda.is_available():

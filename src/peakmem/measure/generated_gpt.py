@@ -21,7 +21,7 @@ _FP32 = 4
 _MODEL, _TRAIN = "/home/you/model.py", "/home/you/train.py"
 _TORCH = "/opt/env/torch"
 
-# Tensors that are as wide as the model, one number a token and a channel.
+# Tensors that are as wide as the model, one number per token and channel.
 _WIDE = _FP32 * _BATCH * _TOKENS * _WIDTH
 _SCORES = _FP32 * _BATCH * _HEADS * _TOKENS**2
 _LOGITS = _FP32 * _BATCH * _TOKENS * _VOCAB

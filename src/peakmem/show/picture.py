@@ -52,7 +52,9 @@ def _bar(ax: Any, name: str, by_owner: Mapping[Any, int], memory_bytes: int | No
 
 def _figure(path: str, rows: int) -> Any:
     if Path(path).suffix not in _ENDINGS:
-        raise ValueError(f"--plot {path!r} is no picture; expected a name in {', '.join(_ENDINGS)}")
+        raise ValueError(
+            f"--plot {path!r} isn't a picture; expected a name in {', '.join(_ENDINGS)}"
+        )
     from matplotlib.figure import Figure  # late, because matplotlib is slow to load
 
     figure = Figure(figsize=(9, 2.8 * rows), layout="constrained")

@@ -221,8 +221,8 @@ class Parallelism:
     #: Ring Attention), or tokens are exchanged for heads and back (Jacobs et al. 2023, DeepSpeed
     #: Ulysses).
     context_method: ContextMethod = "ring"
-    #: Replicas that share a layer's experts (Lepikhin et al. 2021, GShard); what is no expert they
-    #: all have.
+    #: Replicas that share a layer's experts (Lepikhin et al. 2021, GShard); they all have
+    #: the other weights.
     expert: int = 1
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The build: the same bytes from the same source, nothing hidden in a release, no fault let by."""
+"""The build: the same bytes from the same source, nothing hidden in a release, no fault missed."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_check_names_what_differs_and_touches_nothing(course: Path) -> None:
     assert files_in(course) == before
 
 
-# Text of the source, what to put in its place, and what the fault has to be called.
+# Text of the source, its replacement, and the expected name of the fault.
 FAULTS = {
     "no solution cell": (f'"{TASK}-solution"', f'"{TASK}-answer"', f"cell {TASK}-solution: "),
     "no self-check": (f'"{TASK}-check"', f'"{TASK}-test"', f"cell {TASK}-check: expected a code"),

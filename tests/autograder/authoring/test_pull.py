@@ -1,4 +1,4 @@
-"""Pull: edits of a built notebook come back into the source, whole, or not at all."""
+"""Pull: edits of a built notebook reach the source in full or not at all."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def add_text(course: Path, cell_id: str = "lab05-title", text: str = "\n\nMore."
 
 
 def cells_of(course: Path) -> list[tuple[str, str, dict[str, Any]]]:
-    """What must survive: type, text and the metadata that a source holds, of each cell."""
+    """Parts of each cell that must survive: type, text, and the metadata that a source holds."""
     kept = ("nbgrader", "tags", "slideshow")
     return [
         (
@@ -175,7 +175,7 @@ def test_a_cell_type_a_role_and_tags_are_carried(course: Path) -> None:
 
 
 def test_formatting_of_other_cells_stays(course: Path) -> None:
-    """Blank lines, a header's order, a quoted text: what jupytext itself would write otherwise."""
+    """Blank lines, a header's order, a quoted text: jupytext would write them differently."""
     text = source_of(course).read_text()
     text = text.replace("\n# %%\npredicted_factor", "\n\n\n\n#%%\npredicted_factor")
     text = text.replace(
@@ -206,7 +206,7 @@ def test_after_a_pull_more_edits_can_be_pulled(course: Path) -> None:
     assert source_of(course).read_text().count("# More.") == 2
 
 
-# What is refused, with nothing changed
+# Refused edits, with nothing changed
 
 
 def refused(course: Path) -> str:
@@ -348,7 +348,7 @@ def new_cells(code: st.SearchStrategy[str], words: st.SearchStrategy[str]) -> An
 
 
 PLACES = st.integers(0, 20)
-# What builds again whatever the text is: new cells, and edits of texts that are no exercise.
+# Edits that build again with any text: new cells, and texts outside exercises.
 TAME = st.one_of(
     st.tuples(st.just("insert"), PLACES, new_cells(CODE, WORDS)),
     st.tuples(st.just("append"), st.sampled_from([0, 2, -1]), lines(WORDS)),

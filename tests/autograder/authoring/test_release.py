@@ -1,4 +1,4 @@
-"""The release: nothing hidden gets out, and nothing of a student's is ever overwritten."""
+"""The release: nothing hidden gets out, and no student's file is ever overwritten."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CANARY = "canary_7f3a91"
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The course with one lab, and a word that no student may see in all that is not theirs."""
+    """The course with one lab, and a secret word in every hidden part."""
     root = tmp_path_factory.mktemp("release") / "course"
     (root / "solutions").mkdir(parents=True)
     for name in ("nbgrader_config.py", "constraints.txt", "environment.yml", "pyproject.toml"):

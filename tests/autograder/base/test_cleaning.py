@@ -103,7 +103,7 @@ def test_a_formula_that_nobody_knows_is_its_source() -> None:
 
 
 def requests_of(page: str) -> list[str]:
-    """What a browser would ask for, of all that Formgrader's own template makes of a text."""
+    """The requests of a browser for Formgrader's rendering of a text."""
     found: list[str] = []
 
     class Reader(HTMLParser):

@@ -1,4 +1,4 @@
-"""A table that leaves the grader is text to every spreadsheet, whatever it splits a line at."""
+"""Tables that leave the grader are text to every spreadsheet, whatever its delimiters."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ SPITEFUL = (
 
 
 def cells_of(data: bytes, separator: str) -> list[str]:
-    """What a spreadsheet may take for cells: with an eye for quotes, and without one."""
+    """The possible cells of a spreadsheet, with and without respect for quotes."""
     text = data.decode()
     parsed = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     return [cell for row in parsed for cell in row] + re.split(f"[{separator}\n]", text)

@@ -1,4 +1,4 @@
-"""The one gate in: what reads a submission is bounded, and what is too hard costs no points."""
+"""The only gate in: reading a submission is bounded, and one too hard to read costs no points."""
 
 import csv
 import re

@@ -1,4 +1,4 @@
-"""What one submission may leave behind: beyond it, one sentence, and nobody else pays."""
+"""Limits on one submission's files: beyond them, one sentence, and no other submission suffers."""
 
 import json
 
@@ -26,7 +26,7 @@ def sandbox():
 
 @pytest.fixture
 def kept(sandbox, tmp_path):
-    """Grades a notebook as a whole and keeps it; returns the result and the entry's bytes."""
+    """Grades a whole notebook and stores it; returns the result and the entry's bytes."""
 
     def run(notebook):
         raw = json.dumps(notebook).encode()

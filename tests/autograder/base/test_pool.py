@@ -19,7 +19,7 @@ from tests.grading import REPOSITORY, command_environment
 
 @contextmanager
 def worker(folder, slot):
-    """Squares numbers; what is no number does harm. `folder` shows when it began and ended."""
+    """Squares numbers; other items do harm. `folder` shows when it began and ended."""
     try:  # it may be told to leave at any moment
         (folder / f"began-{slot}-{os.getpid()}").touch()
         yield partial(_work, folder)

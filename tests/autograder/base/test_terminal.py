@@ -1,4 +1,4 @@
-"""What leaves for a terminal is shown by it, and moves nothing in it."""
+"""Text for a terminal is visible there, and moves no cursor."""
 
 import io
 import unicodedata

@@ -1,4 +1,4 @@
-"""The command line: what it cannot take is told in one sentence, with exit status 2."""
+"""The command line: invalid input gets one sentence, and exit status 2."""
 
 import json
 import os
@@ -21,13 +21,13 @@ GRADE = ("grade", LAB05)
 
 
 def run(capsys, *arguments):
-    """The exit status, and what stands on standard output and standard error."""
+    """The exit status, standard output and standard error."""
     status = app.main([str(argument) for argument in arguments])
     return status, *capsys.readouterr()
 
 
 def refused(capsys, *arguments):
-    """The one sentence in which a command is refused."""
+    """The one sentence that refuses a command."""
     status, out, err = run(capsys, *arguments)
     assert status == USAGE
     assert out == ""
@@ -258,7 +258,7 @@ def test_every_command_has_its_help(capsys):
         assert {"--json", "--quiet", "--verbose"} <= set(out.split())
 
 
-# Options with something of their own
+# Options with special cases
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The answer bank, graded in this process: quick, and without a sandbox around it."""
+"""The answer bank, graded in this process: fast, without a sandbox."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _grade(lab: Lab, task: Task, entry: Entry, secret: bytes) -> Verdict:
 
 
 def _remove_hooks() -> None:
-    """Take back what an answer left to autograd, which would change all that is measured later."""
+    """Remove an answer's leftovers in autograd, which would change later measurements."""
     while torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
         torch._C._autograd._pop_saved_tensors_default_hooks()
 

@@ -1,4 +1,4 @@
-"""Judges of labs 3 and 5 read whatever a student's function returns, and say something of it."""
+"""Judges of labs 3 and 5 read any value that a student's function returns, and comment on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autograder.model.task import Answer, Task
 from autograder.sandbox.host.in_process import LocalStudent
 from tests.answers import first_right
 
-#: What is a right answer to no case here.
+#: Values that are right answers to no case here.
 ODD = [
     np.zeros((1, 0)),
     np.array([1.5, 2.5]),
@@ -33,7 +33,7 @@ ODD = [
     {1, 2},
     [None, None],
 ]
-#: What they return is no value: they are judged by what became of the parameters.
+#: They return no value: they are judged by the parameters afterwards.
 STEPS = {"lab03-adam_step", "lab03-lean_adam_step", "lab03-step_in_backward"}
 TASKS = [
     task

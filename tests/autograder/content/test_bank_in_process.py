@@ -1,4 +1,4 @@
-"""The bank's check has to fail where an answer is not graded as it says."""
+"""The bank's check has to fail if an answer isn't graded as it says."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Lab 1's tasks against oracles that know nothing of them, and the bank of answers to them."""
+"""Lab 1's tasks against independent oracles, and the bank of answers to them."""
 
 import itertools
 import math
@@ -83,7 +83,7 @@ def test_every_mistake_is_in_the_bank(task: Task) -> None:
     assert set(task.mistakes) - there <= {"no_number"}
 
 
-# The references: each is full marks for an oracle of another make
+# The references: each gives full marks to an independent oracle
 
 
 def with_struct(bits: int) -> float:
@@ -267,7 +267,7 @@ def test_update_lost_is_what_other_libraries_give(dtype: Any, e: int, m: int) ->
         assert is_lost(param, update, e, m) is expected
 
 
-# careful_sum: what a student's process may send
+# careful_sum: possible messages of a student's process
 
 
 def kahan(x: np.ndarray, add: Any) -> float:
@@ -300,7 +300,7 @@ def test_the_adder_takes_what_is_allowed_only(argument: float) -> None:
 
 
 def tampered(additions: Any, value: float) -> Verdict:
-    """The verdict where the student's process sends these additions for the first array."""
+    """The verdict if the student's process sends these additions for the first array."""
     task = TASKS["careful_sum"]
     student = LocalStudent({"careful_sum": kahan})
     cases = task.cases(np.random.default_rng(0))
@@ -341,7 +341,7 @@ def test_an_answer_of_nan_or_of_another_kind_earns_nothing() -> None:
         )
 
 
-# What is not allowed, by each route
+# Forbidden additions, by each route
 
 DECODERS = ["decode_fp32", "encode_fp32", "to_bf16", "decode_e4m3"]
 ROUTES = [
@@ -462,7 +462,7 @@ def test_the_given_rounding_is_torchs(x: float, e_m: tuple[int, int]) -> None:
     assert rounded(value, *e_m) == single.to(dtype).item()
 
 
-# Cost, and what the notebook says
+# Cost, and the notebook's statements
 
 
 def test_judging_costs_little() -> None:

@@ -1,4 +1,4 @@
-"""Lab 2's tasks against oracles that know nothing of them, and the bank of answers to them."""
+"""Lab 2's tasks against independent oracles, and the bank of answers to them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_every_mistake_is_in_the_bank(task: Task) -> None:
     assert set(task.mistakes) <= {e.mistake for e in read_bank(BANK, LAB) if e.task == task.id}
 
 
-# The references: each is full marks for an oracle of another make
+# The references: each gives full marks to an independent oracle
 
 
 def bytes_by_fractions(n_params: int, dtype: str) -> int:
@@ -230,7 +230,7 @@ def test_only_a_mutant_may_be_a_float() -> None:
     assert not exact_bytes({"a": 0.5}, {"b": 0.5})
 
 
-# What predict_training is compared with
+# The reference for predict_training
 
 
 def drawn_steps(seed: int) -> list[tuple[dict[str, int], int, int]]:
@@ -418,7 +418,7 @@ def test_the_bound_is_two_batches_and_the_model() -> None:
     assert round(losses_bound(sizes) / 2**20, 1) == 6.3
 
 
-# What a real step keeps, as the notebook shows it
+# A real step's saved tensors, as the notebook shows them
 
 
 def test_a_layer_keeps_sixteen_and_the_end_two() -> None:

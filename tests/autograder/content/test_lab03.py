@@ -118,7 +118,7 @@ def test_garbled_answers_are_wrong_and_break_nothing(value: Any) -> None:
     assert not lean_adam_step.judge(large, Answer(value))["under the budget"].ok
 
 
-# What a solution may not use.
+# Forbidden tools in solutions.
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_the_kernels_word_counts_and_the_meters_only_without_it(task: Task) -> N
 
 
 def _measured_with_the_bank(task: Task) -> tuple[Case, dict[str, Any]]:
-    """The measured case of a task, and what a right answer of the bank answers to it."""
+    """The measured case of a task, and a right answer's result for it."""
     case = next(c for c in task.cases(np.random.default_rng(5)) if c.budget is not None)
     names: dict[str, Any] = {}
     exec(first_right(task), names)
@@ -338,7 +338,7 @@ def test_memory_hidden_from_the_meter_is_refused_by_the_kernel() -> None:
     assert found == {honest: ("within", 2), _HIDES_FROM_THE_METER: ("refused", 0)}
 
 
-# What optimizers keep: the references against torch's own.
+# Optimizer state: the references against torch's own.
 
 
 def test_bytes_of_state_are_torchs_but_for_its_counters() -> None:

@@ -379,7 +379,7 @@ BUDGETED = {"checkpoint": "right_hooks", "run_in_segments": "right_recursion"}
 
 
 def _under_budget(task: Task) -> tuple[Case, dict[str, Any]]:
-    """The measured case of a task, and what a right answer of the bank answers to it."""
+    """The measured case of a task, and a right answer's result for it."""
     case = next(c for c in task.cases(np.random.default_rng(2)) if c.budget is not None)
     names = _names(task.name, BUDGETED[task.name])
     answer = LocalStudent(names).run(task.probe_path, case.inputs)
@@ -457,7 +457,7 @@ def test_garbled_answers_are_wrong_and_break_nothing(task: Task, value: Any) -> 
         assert not any(finding.ok for finding in task.judge(case, Answer(value)).values())
 
 
-# What a solution may not use.
+# Forbidden tools in solutions.
 
 
 @pytest.mark.parametrize(

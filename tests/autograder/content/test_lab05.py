@@ -111,7 +111,7 @@ def test_forged_answers_earn_nothing(value: Any) -> None:
     assert verdict.points == 0
 
 
-# Every recognised mistake stands in the bank.
+# Every recognised mistake is in the bank.
 
 
 @pytest.mark.parametrize("task", LAB.tasks, ids=lambda task: task.id)

@@ -1,4 +1,4 @@
-"""Lab 6's measured exercises: where each bound lies, and what becomes of answers that hide."""
+"""Lab 6's measured exercises: each bound, and answers that hide memory."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_the_budget_is_the_bound_and_what_the_probe_itself_takes(name: str) -> N
     }[name]()
     assert case.budget is not None
     assert 1.5 * MIB <= case.budget.bytes - given - _rise(name) <= 2.3 * MIB
-    # Less than what the next mistake takes more: a layer, two activations, the other moments.
+    # Less than the next mistake's excess: a layer, two activations, the other moments.
     more = {
         "adam": lambda: 8 * sum(n for (n,) in inputs["large"]["shapes"]) - _rise("adam"),
         "stream": lambda: 4 * inputs["width"] ** 2,
@@ -419,7 +419,7 @@ def test_bytes_that_the_meter_does_not_see_are_refused_by_the_kernel(
     assert answer.raised is None
     assert answer.memory == "refused"
     assert not judge_answer(task, case, answer)[part].ok
-    # And by the meter's word alone it would have passed.
+    # The meter alone would have passed it.
     assert judge_answer(task, case, replace(answer, memory=""))[part].ok
 
 

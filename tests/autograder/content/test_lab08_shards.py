@@ -1,4 +1,4 @@
-"""Lab 8: the bank's answers, and the references against oracles of another make."""
+"""Lab 8: the bank's answers, and the references against independent oracles."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def by_value() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits for ever is found out sooner."""
+    """Endless waits are detected sooner."""
     monkeypatch.setattr(ranks, "_STILL", 1.0)
 
 

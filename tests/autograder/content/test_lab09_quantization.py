@@ -1,4 +1,4 @@
-"""Lab 9: the bank's answers, and the references against oracles of another make."""
+"""Lab 9: the bank's answers, and the references against independent oracles."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_codes_are_exact_fractions_rounded_to_even(numbers: list[int], bits: int
     found = quantized(np.array(numbers, np.float64), bits, None)
     for number, code in zip(numbers, found["codes"], strict=True):
         exact = number / step
-        if abs(exact - round(exact)) != Fraction(1, 2):  # a tie of thirds is none in floats
+        if abs(exact - round(exact)) != Fraction(1, 2):  # a tie of thirds isn't a tie in floats
             assert code == round(exact)
         assert abs(exact - int(code)) <= Fraction(1, 2)
 
@@ -198,7 +198,7 @@ def test_a_merged_adapter_is_one_linear_layer() -> None:
     assert np.abs(found["trained"] - found["start"]).max() > 0.01
 
 
-# forged answers, and the code that is given
+# forged answers, and the given code
 
 GARBLED = [None, [], 1, "x", {}, {"losses": [1.0]}, {"equal": "all"}, [("value", None)] * 9]
 
@@ -212,7 +212,7 @@ def test_garbled_answers_earn_nothing(task: Task, value: Any) -> None:
 
 @pytest.mark.parametrize("task", [pack_int4, lora, adam8bit_step])
 def test_bytes_that_the_kernel_refused_cost_the_points(task: Task) -> None:
-    """Whatever the meter says inside the process, which a cheat may bend."""
+    """Any figure of the meter inside the process, where a cheat can change it."""
     cases = [case for case in task.cases(np.random.default_rng(0)) if case.budget is not None]
     small: dict[str, Any] = {"equal": 160, "rise_bytes": 1, "numpy_rise_bytes": 0}
     small |= {"n_trained": 2 * 4 * 1280, "moved": True}

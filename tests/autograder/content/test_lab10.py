@@ -1,4 +1,4 @@
-"""Lab 10: the bank's answers, and references and judges against oracles of another make."""
+"""Lab 10: the bank's answers, and references and judges against independent oracles."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_every_mistake_stands_in_the_bank(task: Task) -> None:
 
 
 def _names(task: str, name: str) -> dict[str, Any]:
-    """What an answer of the bank defines."""
+    """The definitions of an answer of the bank."""
     names: dict[str, Any] = {}
     exec(answer(LAB.name, f"lab10-{task}/{name}").source, names)
     return names
@@ -329,7 +329,7 @@ def test_hooks_on_all_modules_are_found_and_taken_away() -> None:
     assert not torch_modules._global_forward_hooks
 
 
-# few_bit_gelu: what error intervals can have
+# few_bit_gelu: the errors that intervals can have
 
 
 def _least_errors(most_levels: int) -> list[float]:
@@ -432,7 +432,7 @@ def test_no_draw_lets_a_near_miss_pass(task: Task, name: str, seed: int) -> None
 
 
 def test_rounding_of_what_cancels_is_no_mistake() -> None:
-    """Queries 300 times as large pick one key a row: the gradients cancel, and rounding is left."""
+    """Queries 300 times as large pick one key per row: gradients cancel, rounding is left."""
     task = backward_task
     for seed in range(400):
         (case,) = (

@@ -1,4 +1,4 @@
-"""Labs 6 and 7, find the leak: the code that is given is right, leaks, and is graded as that."""
+"""Labs 6 and 7, find the leak: the given code is right, leaks, and is graded accordingly."""
 
 from __future__ import annotations
 

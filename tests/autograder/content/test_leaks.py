@@ -1,4 +1,4 @@
-"""Find the leak: a mended function passes, and each leak is measured and named."""
+"""Find the leak: a fixed function passes, and each leak is measured and named."""
 
 from __future__ import annotations
 

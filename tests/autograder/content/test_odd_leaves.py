@@ -1,4 +1,4 @@
-"""Every judge of every lab reads whatever stands in the place of an answer, or of a part of it."""
+"""Every judge of every lab reads any value in place of an answer, or of a part of it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Place = tuple[Any, ...]
 
 
 def places(value: Any, here: Place = ()) -> Iterator[Place]:
-    """Where something stands in an answer: itself, and of each container the parts."""
+    """The places in an answer: itself, and the parts of each container."""
     yield here
     if isinstance(value, (dict, list, tuple)):
         for key, part in value.items() if isinstance(value, dict) else enumerate(value):

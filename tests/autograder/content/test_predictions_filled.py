@@ -18,7 +18,7 @@ _PREDICTION = re.compile(r"^(predicted_\w+ = )None(  # your prediction(.*))$", r
 
 
 def filled_in(source: str) -> str:
-    """A cell with the kind of prediction in it that each line's comment asks for."""
+    """A cell with a prediction of the kind that each line's comment asks for."""
     return _PREDICTION.sub(lambda m: m[1] + _value(m[3]) + m[2], source)
 
 

@@ -1,4 +1,4 @@
-"""What a lab's answers rest on: every file of its probes, whether a module or a folder."""
+"""The basis of a lab's answers: every file of its probes, whether a module or a folder."""
 
 from autograder.content import lab_names
 from autograder.content.provenance import probe_files

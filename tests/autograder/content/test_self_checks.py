@@ -1,4 +1,4 @@
-"""What grading takes for right passes the self-checks too: solved notebooks, run whole."""
+"""Answers that grading accepts pass the self-checks too: solved notebooks, run in full."""
 
 from collections import Counter
 
@@ -47,8 +47,8 @@ def test_control_work_that_is_missing_fails_them(sandbox, name):
 def _notebooks(lab):
     """Solved notebooks, as many as it takes for each right answer of the bank to be in one.
 
-    Answers that write over each other's names are not put together: what is left out for that has
-    the instructor's solutions around it.
+    Answers that overwrite each other's names go into different notebooks; the instructor's
+    solutions fill the gaps.
     """
     entries = [e for e in read_bank(COURSE.bank, lab) if e.kind == "right"]
     most = max(Counter(entry.task for entry in entries).values())
@@ -64,7 +64,7 @@ def _notebooks(lab):
 
 
 def _failures(sandbox, notebook):
-    """Each cell that raises, all that is given included, and what it says."""
+    """Each cell that raises, given cells included, and its message."""
     with sandbox.open() as student:
         for cell in notebook["cells"]:
             if cell["cell_type"] != "code":

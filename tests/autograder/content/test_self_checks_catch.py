@@ -1,4 +1,4 @@
-"""The self-checks of labs 3 and 5 refuse the bank's wrong answers, all but a few that are named."""
+"""The self-checks of labs 3 and 5 refuse the bank's wrong answers, except for a few named ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.grading import cell_of, solved
 pytestmark = pytest.mark.slow
 
 LABS = ("lab03_adam", "lab05_accumulation")
-#: What a self-check lets pass, and why.
+#: Wrong answers that self-checks miss, and why.
 PASSES = {
     "lab03-adam_step/wrong_torch_optim": "it computes right; the grader sees torch.optim",
     "lab03-lean_adam_step/wrong_hidden_in_globals": "of numpy's memory, the peak alone is metered",
@@ -34,7 +34,7 @@ ENTRIES = [
 
 @cache
 def _names(lab: str) -> dict[str, Any]:
-    """What is defined in a solved lab; what only shows something is left out."""
+    """The definitions of a solved lab, without cells that only show something."""
     matplotlib.use("agg")
     names: dict[str, Any] = {"__name__": "notebook"}
     tasks = {task.id for task in find_lab(lab).tasks}

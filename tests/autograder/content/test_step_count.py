@@ -1,4 +1,4 @@
-"""lab03-adam_step: a float32 step count is told apart from all that resembles it."""
+"""lab03-adam_step: a float32 step count is distinguished from similar mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Self-check and judge say the same of a right value, whatever the type that it comes in."""
+"""Self-check and judge agree on a right value, whatever its type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from autograder.sandbox.host.in_process import LocalStudent
 from tests.grading import cell_of, solved
 
 LABS = ("lab01_formats", "lab02_sizing", "lab03_adam")
-# What these return is no value: they train, and are judged by what became of the parameters.
+# These return no value: they train, and are judged by the parameters afterwards.
 SHOWN_AND_CHECKED = {"lab02-two-steps"}  # it measures what a self-check compares with
 STEPS = {"lab03-adam_step", "lab03-lean_adam_step", "lab03-step_in_backward"}
 TASKS = [
@@ -99,7 +99,7 @@ def _returns(function: Callable[..., Any], variant: Leaf) -> Callable[..., Any]:
 
 @cache
 def _namespace(lab: str) -> dict[str, Any]:
-    """What is defined in a solved lab; what only shows something is left out, as in grading."""
+    """The definitions of a solved lab, without cells that only show something, as in grading."""
     matplotlib.use("agg")
     names: dict[str, Any] = {"__name__": "notebook"}
     for cell in solved(lab)["cells"]:

@@ -1,4 +1,4 @@
-"""Grading one submission, in the sandbox: honest messes, and what must not leave."""
+"""Grading one submission, in the sandbox: honest messes, and secrets that must not leave."""
 
 import copy
 import json
@@ -40,7 +40,7 @@ def sandboxes():
 
 @pytest.fixture
 def graded(sandboxes):
-    """Grades a notebook as a whole: what came of it, its verdicts by task."""
+    """Grades a whole notebook: returns the result, and its verdicts by task."""
 
     def run(notebook, lab=LAB01):
         raw = json.dumps(notebook).encode()
@@ -78,7 +78,7 @@ def insert(notebook, before, source):
     notebook["cells"].insert(at, code_cell(source) | {"id": f"own-{len(notebook['cells'])}"})
 
 
-# What honest people hand in.
+# Honest submissions.
 
 
 @pytest.mark.parametrize("lab", [LAB01, LAB05])
@@ -163,7 +163,7 @@ def test_a_cell_that_fails_before_the_definition_costs_its_exercise_only(graded,
     assert "ZeroDivisionError" in verdicts[DECODE].message
 
 
-# No solution may import os: who wants to crash has to find it elsewhere.
+# No solution may import os, so a crash has to find it elsewhere.
 OS = "import logging\ndef os(): return vars(logging)['os']"
 
 
@@ -269,7 +269,7 @@ def test_a_cell_that_runs_too_long_costs_its_exercise_only(graded, notebook, mon
 
 @pytest.fixture
 def busy_at(monkeypatch):
-    """Has the machine be too busy for the first cell, or the first call, that has this in it."""
+    """Makes the machine too busy for the first cell, or the first call, that contains this text."""
 
     def interrupt(method, word):
         real = getattr(SandboxStudent, method)
@@ -324,11 +324,11 @@ def test_what_was_not_run_for_want_of_time_on_a_busy_machine_is_nobodys_mistake(
     assert all("too busy to run the whole notebook" in v.message for v in verdicts.values())
 
 
-# What must not leave, and what must not take for ever.
+# Secrets must not leave, and nothing may take forever.
 
 
 def test_an_input_that_is_the_same_for_everybody_is_never_shown(graded, notebook):
-    """A function that remembers all that it was ever given and tells it where it may."""
+    """A function that remembers all its arguments and reveals them if it can."""
     teller = (
         "seen = set()\n"
         "def decode_fp32(bits):\n"

@@ -1,4 +1,4 @@
-"""Given imports that nothing uses are left out of a run, and what is imported beforehand."""
+"""Unused given imports are left out of a run; others are imported beforehand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def demonstration():
 
 
 def run(*sources: str, setup: str = SETUP, names: tuple[str, ...] = ()) -> str:
-    """What is left of the setup cell beside these cells of a student's."""
+    """The remaining setup cell, given these student's cells."""
     cells = [RunCell(0, setup, "given")]
     cells += [RunCell(number, source, "own") for number, source in enumerate(sources, 1)]
     found = needed(cells, names)

@@ -37,7 +37,7 @@ SQUARE, TOTAL, QUIET, TWICE, VALUE = (
 )
 ESSAY, CUBE = f"{PROBLEM1}/essay", f"{PROBLEM2}/test_square"
 
-# What nobody but the instructor has: each is looked for on every page.
+# The instructor's secrets: no page may contain one.
 SCHEME = "A secret point each"
 SECRETS = ("square(0)", "total([])", "cube(-2)", SCHEME)
 
@@ -101,12 +101,12 @@ def page(out, student):
 
 
 def text_of(path):
-    """What stands on a page; in its source, colours part the words of code."""
+    """The text of a page; in its source, colours split the words of code."""
     return html.unescape(re.sub(r"<[^>]*>", "", path.read_text(encoding="utf-8")))
 
 
 def outputs(out, student, name=PROBLEM1):
-    """What the cells of a student's notebook showed."""
+    """The outputs of a student's notebook."""
     made = json.loads((out / "autograded" / student / NAME / f"{name}.ipynb").read_bytes())
     return [output for cell in made["cells"] for output in cell.get("outputs", ())]
 
@@ -120,7 +120,7 @@ def judged(out, student):
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory, listening):
-    """The course, and a class that has handed in."""
+    """The course, and a class's submissions."""
     root = write_course(tmp_path_factory.mktemp("course"))
     submitted = root / "submitted"
     places = ", ".join(repr(str(path)) for path in (root, submitted, root / "source", root / "out"))
@@ -194,13 +194,13 @@ def test_no_page_and_no_notebook_that_leaves_holds_a_hidden_line(graded, secret)
     assert len(notebooks) == 24
     for path in pages:
         assert secret not in text_of(path), path
-    # Formgrader shows the mark scheme: people who give points go by it.
+    # Formgrader shows the mark scheme, which graders follow.
     shown = {path for path in notebooks if secret in path.read_text(encoding="utf-8")}
     assert shown == ({p for p in notebooks if p.stem == PROBLEM1} if secret == SCHEME else set())
 
 
 def test_control_what_is_looked_for_is_found_where_it_stands(course):
-    """What the test above looks for is in the source, so it would be found."""
+    """The source contains the text that the test above looks for, so the test would find it."""
     for secret in SECRETS:
         assert any(secret in path.read_text() for path in (course / "source").rglob("*.ipynb"))
     assert "assert square(2) == 4" in (course / "source" / NAME / "problem1.ipynb").read_text()
@@ -283,7 +283,7 @@ def beside(course, tmp_path_factory):
 
 
 def own_words(out, student):
-    """What the student's own cell printed."""
+    """The output of the student's own cell."""
     return next(o["text"] for o in outputs(out, student) if "HERE" in o.get("text", ""))
 
 
@@ -408,7 +408,7 @@ def test_other_rules_are_applied_by_rejudging_without_running_anything(course, g
     command = (sys.executable, "-m", "autograder", "--course", course, "rejudge", out)
     done = run(command, input="y\n")
     assert done.returncode == 0, done.stderr
-    # Where nothing is shown, a person has to look; where points are shown, nothing changes.
+    # If nothing is shown, an instructor has to look; if points are shown, nothing changes.
     assert judged(out, "ada") == {**dict.fromkeys(ALL, ""), TOTAL: "3", VALUE: "2"}
     assert rows(out, "ada")[SQUARE]["status"] == "not judged"
 
@@ -502,7 +502,7 @@ def test_a_page_is_readable_and_runs_nothing(graded, browser: Browser):
         "problem1.ipynb",
         "problem2.ipynb",
     ]
-    # Given text bears no label of being the student's.
+    # Given text isn't labelled as the student's.
     assert shown.locator(".cell.yours").count() == 7
     shown.close()
 

@@ -1,4 +1,4 @@
-"""One exercise beside others: the names at its cell, and its run alone, in the sandbox."""
+"""One exercise among others: the names at its cell, and its separate run, in the sandbox."""
 
 import json
 from dataclasses import replace
@@ -329,7 +329,7 @@ def test_a_solution_that_is_beside_an_exercise_is_never_shown(
     solution(notebook, INTEGER)["source"] = (
         "def integer_value(bits, width, encoding): return '' if encoding[0] == 't' else bits"
     )
-    # Right for what is not negative, with a solution beside it; and else it tells all that it can.
+    # Right for non-negative numbers, with a solution beside it; otherwise it reveals all it can.
     solution(notebook, FIXED)["source"] = (
         "def fixed_point_value(bits, width, fraction_bits):\n"
         "    print(In)\n"

@@ -1,4 +1,4 @@
-"""Exercises whose processes talk to each other, where the sandbox cannot keep those apart."""
+"""Exercises whose processes talk to each other, if the sandbox can't isolate these."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ NOISY = f"import logging, sys, warnings\nlogging.basicConfig()\n{NOISY}"
 
 
 def nbgrader(course: Path, *arguments: str) -> str:
-    """Run an nbgrader command as a person would; return all that it printed."""
+    """Run an nbgrader command from the command line; return everything it printed."""
     environment = dict(os.environ)
     # nbgrader runs alembic by its bare name; a kernel under pytest does not watch its stderr.
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

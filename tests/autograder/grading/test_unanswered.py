@@ -1,4 +1,4 @@
-"""An answer in words that was left as released earns 0 by itself; whatever may be one waits."""
+"""A text answer left as released earns 0 automatically; any other waits for manual grading."""
 
 import copy
 import json
@@ -16,7 +16,7 @@ Notebook = dict[str, Any]
 
 
 def verdicts(notebook: Notebook) -> list[tuple[str, str, float, float, str]]:
-    """What a submission earns unread, after the way that every submission takes."""
+    """The automatic points of a submission, after the usual path of every submission."""
     raw = json.dumps(notebook).encode()
     restored = take_in("ada", LAB, raw, release()).notebook
     return [

@@ -1,4 +1,4 @@
-"""What no solution may use, what every one may, and where the names in a notebook meet."""
+"""Names that no solution may use, names that all may, and name collisions in a notebook."""
 
 import importlib
 import json
@@ -126,7 +126,7 @@ def test_a_lab_and_a_task_widen_and_narrow_the_list() -> None:
 
 
 def used(*rows: tuple[str, str]) -> list[str]:
-    """What the exercise `f` uses of cells of these kinds; `g` is another exercise's."""
+    """The names that exercise `f` uses in cells of these kinds; `g` is another exercise's."""
     task = replace(TASK, ban=Ban(modules=frozenset({"torch.utils.checkpoint"})))
     kinds = dict.fromkeys("fg", "solution")
     cells = [

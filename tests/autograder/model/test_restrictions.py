@@ -1,4 +1,4 @@
-"""What the ban has to see, and above all what it must not take for a use."""
+"""Uses that the ban has to see, and above all code that it must not count as a use."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Scores of ordinary grade cells: by stock's rules what nbgrader itself says, else saner."""
+"""Scores of ordinary grade cells: nbgrader's own under stock's rules, otherwise saner ones."""
 
 import io
 import unittest
@@ -30,7 +30,7 @@ def failed(name="AssertionError", value="it is 4"):
 
 
 def by_nbgrader(outputs, points):
-    """What stock gives; None where it gives up on the whole submission."""
+    """Stock's score; None if it gives up on the whole submission."""
     cell = nbformat.v4.new_code_cell("test", outputs=[nbformat.from_dict(o) for o in outputs])
     cell.metadata.nbgrader = nbformat.from_dict(
         {"grade": True, "solution": False, "grade_id": "q", "points": points}
@@ -134,7 +134,7 @@ def test_what_is_not_earned_is_said_with_the_tests_own_message():
 
 
 def ran(*results):
-    """What a cell shows whose last line is `unittest.main(argv=["x"], exit=False)`."""
+    """The output of a cell whose last line is `unittest.main(argv=["x"], exit=False)`."""
 
     def test(ok):
         def run():

@@ -1,4 +1,4 @@
-"""After which cell an exercise stands, and which cells below it lend it names."""
+"""The cell after which an exercise starts, and the cells below it that lend it names."""
 
 from dataclasses import replace
 

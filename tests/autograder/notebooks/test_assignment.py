@@ -1,4 +1,4 @@
-"""What an ordinary assignment's source says, and how submissions are put in order by it."""
+"""An ordinary assignment's source, and submissions restored to its order."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_nbgraders_settings_are_the_courses(tmp_path):
 
 def test_the_source_folder_is_the_configs_or_nbgraders_own(tmp_path):
     assert Course(write_course(tmp_path / "a", "mine")).sources == tmp_path / "a" / "mine"
-    for name in ("solutions", "source"):  # where nobody says: the first while it is alone
+    for name in ("solutions", "source"):  # without a choice: the first while it is alone
         (tmp_path / "b" / name).mkdir(parents=True)
         assert Course(tmp_path / "b").sources == tmp_path / "b" / name
     assert Course(tmp_path / "nowhere").sources == tmp_path / "nowhere" / "source"
@@ -273,7 +273,7 @@ def test_a_helper_of_the_same_name_is_not_taken_for_the_answer(assignment):
 
 
 def test_lost_metadata_costs_nothing_that_can_be_found(assignment):
-    """What is left by editors that drop metadata and ids."""
+    """Notebooks from editors that drop metadata and ids."""
     made = submission()[PROBLEM1]
     for cell in made["cells"]:
         cell["metadata"] = {}
@@ -287,7 +287,7 @@ def test_lost_metadata_costs_nothing_that_can_be_found(assignment):
     )
     bears = [c["metadata"].get("nbgrader", {}).get("grade_id") for c in restored["cells"]]
     assert bears.count("test_square") == 1
-    # An answer in words cannot be found; its cell comes back, and what was written stays.
+    # A text answer can't be located; its cell comes back, and the student's text stays.
     assert cell_of(restored, "essay")["metadata"][DELETED] is True
     assert any(cell["source"] == "It fits." for cell in restored["cells"])
 
@@ -304,7 +304,7 @@ def test_a_frame_that_shows_a_hidden_line_is_left_out_however_short():
     error = {"output_type": "error", "ename": "E", "evalue": "no", "traceback": frames}
     (shown,) = withheld([error], {"f(2)"}, "")
     assert shown["traceback"] == [frames[0], frames[2]]
-    # The student wrote this line too, so it is no secret.
+    # The student wrote this line too, so it isn't a secret.
     assert withheld([error], {"f(2)"}, "f(2)") == [error]
 
 

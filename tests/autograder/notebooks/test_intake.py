@@ -1,4 +1,4 @@
-"""Intake takes anything that lies in a folder, and what is given stays as it was given."""
+"""Intake accepts anything in a folder, and leaves the originals unchanged."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_name_that_is_no_student_id_is_listed_under_another(tmp_path: Path, na
 
 
 def test_a_made_up_id_is_nobody_elses(tmp_path: Path) -> None:
-    """Whatever a student calls the folder, no name that is taken as it is equals one made up."""
+    """Whatever students call their folders, a name taken as is never equals a made-up one."""
     hand_in(tmp_path, "..a")
     ((made_up, _),) = find_submissions(tmp_path, LAB)
     for name in (made_up, made_up.replace("~", "-"), f"x{made_up}"):
@@ -182,7 +182,7 @@ def test_the_limit_is_exact(tmp_path: Path) -> None:
         read_submission(path, 99)
 
 
-# What is no notebook of this lab.
+# Files that aren't notebooks of this lab.
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_the_limit_is_exact(tmp_path: Path) -> None:
     ids=range(17),
 )
 def test_what_is_no_notebook_is_quarantined_with_a_reason(raw: bytes, said: str) -> None:
-    start = time.process_time()  # which other programs add nothing to
+    start = time.process_time()  # other programs don't count
     with pytest.raises(Quarantine, match=said):
         taken(raw)
     assert time.process_time() - start < 2

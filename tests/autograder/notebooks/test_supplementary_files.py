@@ -1,4 +1,4 @@
-"""Files beside the notebooks: what is read of a folder that anybody may have written to."""
+"""Supplementary files: what the grader reads from a folder that anyone may have written to."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_hundred_files_are_read_and_one_more_in_a_folder_is_too_many(folder: P
 def test_a_huge_file_is_none_and_said_so(folder: Path) -> None:
     (folder / "mine.csv").write_text("1")
     with (folder / "huge").open("wb") as file:
-        file.truncate(2**40)  # a terabyte, of which nothing is on disk
+        file.truncate(2**40)  # a sparse terabyte
     files, unread = read(folder)
     assert files == {}
     assert unread == ("The files beside the notebooks weren't read: they have over 10 MiB.",)

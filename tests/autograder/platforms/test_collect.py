@@ -266,7 +266,7 @@ names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
 
 @given(st.lists(st.tuples(names, names), max_size=4))
 def test_no_name_in_a_download_leads_out_of_its_folders(made):
-    """Whatever students call themselves and their files, each file is placed or kept aside."""
+    """Whatever names students and files have, each file is placed or set aside."""
     with tempfile.TemporaryDirectory() as folder:
         top = Path(folder)
         files = {f"{who}_4711_901_{what}": who.encode() for who, what in made}

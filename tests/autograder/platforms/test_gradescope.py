@@ -1,4 +1,4 @@
-"""results.json against Gradescope's own description of it, and what the zip holds."""
+"""results.json against Gradescope's own description, and the contents of the zip."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ LAB = "lab05_accumulation"
 REPOSITORY = Path(__file__).resolve().parents[3]
 SECRET = bytes.fromhex("5ec2e7" * 11)
 
-# From the page "Autograder Specifications" of Gradescope's documentation. It allows other keys
-# nowhere: a misspelt one would be passed over in silence.
+# From the page "Autograder Specifications" of Gradescope's documentation. It allows no other keys:
+# a misspelt one would be silently ignored.
 _VISIBILITY = {"enum": ["hidden", "after_due_date", "after_published", "visible"]}
 _FORMAT = {"enum": ["text", "html", "simple_format", "md", "ansi"]}
 _TEST = {
@@ -81,7 +81,7 @@ SCHEMA = {
             },
         },
     },
-    # The total, or one score a test.
+    # The total, or one score per test.
     "anyOf": [
         {"required": ["score"]},
         {"required": ["tests"], "properties": {"tests": {"items": {"required": ["score"]}}}},
@@ -221,7 +221,7 @@ def test_a_text_without_end_is_cut() -> None:
     assert "cut after" in test["output"]
 
 
-# What is handed in there
+# Submissions on Gradescope
 
 
 def test_a_student_is_who_gradescope_says(tmp_path: Path) -> None:

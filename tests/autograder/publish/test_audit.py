@@ -28,7 +28,7 @@ RESULTS = [
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """Everything that leaves for five submissions, with nothing missing."""
+    """Everything published for five submissions, with nothing missing."""
     course, out = make_course(tmp_path / "course"), tmp_path / "out"
     write_gradebook(RESULTS, OutFolder(out), course)
     write_grades(RESULTS, OutFolder(out), course)

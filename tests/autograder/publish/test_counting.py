@@ -1,4 +1,4 @@
-"""Core, bonus and what is left out, in everything that leaves: table, gradebook, pages, exports."""
+"""Core, bonus and omitted points in all results: table, gradebook, pages, exports."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def graded(student: str, core: float, stretch: float) -> Result:
 
 @pytest.fixture
 def out(tmp_path: Path) -> OutFolder:
-    """A class of three: all of it, the core alone, and what can't be read; one more is absent."""
+    """A class of three: all solved, the core alone, and an unreadable one; one more is absent."""
     results = [graded("ada", 1, 1), graded("kim", 1, 0)]
     results.append(Result("lin", LAB.name, "quarantined", "It is no notebook."))
     out = OutFolder(tmp_path)

@@ -36,7 +36,7 @@ from tests.autograder.release_by_hand import LAB, code, markdown, own, solved
 PWN = "document.documentElement.dataset.pwned = 1; alert(1)"
 FETCH = "http://127.0.0.1:9/"
 
-# Each line of it would run code, or fetch something, in a page that shows it as it stands.
+# Each line would run code, or fetch something, in a page that shows it unescaped.
 HOSTILE_HTML = f"""
 <script>{PWN}</script>
 <img src=x onerror="{PWN}">
@@ -78,7 +78,7 @@ def data(**kinds: Any) -> dict[str, Any]:
 
 
 def hostile() -> Result:
-    """A submission that attacks at every place where a student's text comes through."""
+    """A submission that attacks wherever a student's text reaches a page."""
     notebook = solved(double=f"</pre><script>{PWN}</script>")
     attack = own("own-1", f"'</pre>{HOSTILE_HTML}'")
     attack["outputs"] = [

@@ -198,7 +198,7 @@ def test_what_people_entered_stays(tmp_path: Path, course: Course) -> None:
             HALVE: 1.0,
         }
         assert found[DOUBLE].auto_score == 0.0
-        # Only where the grader's score changed under a person's does the person look again.
+        # The instructor looks again only if the grader's score changed under a manual one.
         waiting = {name for name, grade in found.items() if grade.needs_manual_grade}
         assert waiting == {DOUBLE}
         assert gradebook.find_comment(EXPLAIN, LAB, LAB, "ada").comment == "well said"
@@ -457,7 +457,7 @@ def test_formgrader_finds_the_gradebook_in_a_folder_of_any_name(course: Course, 
 
 
 def shown_below(out: Path, student: str, cell: str) -> list[str]:
-    """What Formgrader shows below a cell, output by output."""
+    """Formgrader's outputs below a cell."""
     path = OutFolder(out).graded_notebook(SubmissionKey(student, LAB), LAB)
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)

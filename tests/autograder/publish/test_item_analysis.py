@@ -1,4 +1,4 @@
-"""What a class shows of a lab, compared with numpy, and the page that says so."""
+"""Item analysis of a class, compared with numpy, and its page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def verdict(task: str, earned: float, most: float = 2, mistake: str | None = Non
 
 
 def of_scores(scores: list[list[float]], mistake: str | None = None) -> list[Result]:
-    """A class: one row a student, one column a task of 2 points."""
+    """A class: one row per student, one column per task of 2 points."""
     return [
         Result(
             f"s{i:03}",

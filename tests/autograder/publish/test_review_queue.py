@@ -1,4 +1,4 @@
-"""What is left to a person: all of it, nothing else, no formula, and few lines on a screen."""
+"""The manual-review queue: complete, nothing else, no formula, and few lines on a screen."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def course(tmp_path: Path) -> Course:
 
 
 def found(results: list[Result], course: Course) -> list[tuple[str, str, str, int]]:
-    """Kind, student, task and count of what is left, the gradebook having been written."""
+    """Kind, student, task and count of the queue's entries, once the gradebook is written."""
     out = OutFolder(course.root.parent / "out")
     out.path.mkdir(exist_ok=True)
     write_gradebook(results, out, course)
@@ -60,7 +60,7 @@ def found(results: list[Result], course: Course) -> list[tuple[str, str, str, in
 
 
 def give(out: OutFolder, student: str, task: str, score: float) -> None:
-    """What formgrader writes when a person gives points."""
+    """Formgrader's database entry for manual points."""
     with closing(Gradebook(f"sqlite:///{out.gradebook}")) as book:
         grade = book.find_grade(task, LAB, LAB, student)
         grade.manual_score, grade.needs_manual_grade = score, False

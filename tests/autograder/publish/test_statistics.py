@@ -1,4 +1,4 @@
-"""How a class did at each task: against figures worked out by hand, and as a picture."""
+"""A class's results by task: against figures worked out by hand, and as a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of other systems: numbers stay numbers, and no text of anybody's is a formula."""
+"""The tables for other systems: numbers stay numbers, and no text becomes a formula."""
 
 from pathlib import Path
 

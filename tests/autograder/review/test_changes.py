@@ -1,4 +1,4 @@
-"""Changed scores: all of them told of, on a screen or in a file; none that is a formula."""
+"""Changed scores: all are listed, on a screen or in a file, and none is a formula."""
 
 from __future__ import annotations
 

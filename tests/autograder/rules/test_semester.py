@@ -1,4 +1,4 @@
-"""The rules of a semester: read as written, refused by key and value, and what they come to."""
+"""The rules of a semester: read as written, refused by key and value, and their effects."""
 
 from datetime import datetime, timedelta
 

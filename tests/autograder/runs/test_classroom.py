@@ -1,4 +1,4 @@
-"""A class as a whole, by the real command: cut off in the middle, run again, run five times."""
+"""A whole class, by the real command: interrupted, run again, run five times."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def course(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def handed_in(course, tmp_path_factory):
-    """Eight submissions and one that is none; the last ones take longer."""
+    """Eight submissions and one invalid one; the last ones take longer."""
     room = Class(tmp_path_factory.mktemp("class"), course)
     for number in range(2):
         for answer in ANSWERS:
@@ -103,7 +103,7 @@ def pages(room):
 
 
 def journal(room):
-    """What the journal holds, with the time at which each entry was written."""
+    """The journal's entries, with the time each was written."""
     folder = room.out / "journal" / LAB05
     return {p.stem: p.stat().st_mtime_ns for p in folder.glob("*.entry") if p.name[0] != "."}
 
@@ -145,7 +145,7 @@ def test_five_runs_give_byte_identical_grades_and_pages(graded, tmp_path, worker
 @pytest.mark.slow
 def test_a_class_that_was_killed_goes_on_where_it_stopped(graded, tmp_path):
     room = elsewhere(graded, tmp_path)
-    # Somebody whose code waits keeps one worker in the middle, while the other one goes on.
+    # One student's waiting code keeps one worker busy, while the other one continues.
     slow = submission("right")
     slow["cells"].insert(4, code_cell("import time; time.sleep(25)") | {"id": "slow"})
     room.hand_in("a-slow-one", slow)

@@ -1,4 +1,4 @@
-"""Budgets: what the kernel refuses a student's process, whatever the code in it tries."""
+"""Budgets: the kernel refuses a student's process more memory, whatever its code tries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ module.probe = probe
 """
 SPARSE = "with open('/dev/shm/sparse', 'wb') as file: file.truncate({n})"
 
-# What takes n bytes in one way or another.
+# Code that takes n bytes in one way or another.
 WAYS = {
     "a tensor": "torch.ones(n // 4)",
     "a tensor that is not touched": "torch.empty(n // 4)",
@@ -141,7 +141,7 @@ def test_files_may_be_written_and_read_through_a_window_if_the_budget_says_so(
     assert run(student, work, 14 * MIB, replace(host, files=False)).raised is not None
 
 
-# What is there before the call, so that a budget would not count it.
+# Memory allocated before the call, which a budget would not count.
 
 BEFORE = {
     "a tensor": "held = torch.ones({n} // 4)",
@@ -227,7 +227,7 @@ def test_a_call_without_a_budget_is_free(student: SandboxStudent) -> None:
     assert student.run("trial:probe", {"n": 64 * MIB}) == Answer("done")
 
 
-# The two halves by themselves, on a process that is no student's.
+# The two halves separately, on a process that isn't a student's.
 
 
 @pytest.fixture

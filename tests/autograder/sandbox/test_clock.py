@@ -1,4 +1,4 @@
-"""What a student's processes are charged, on a machine of which every second is made up."""
+"""The time charged to a student's processes, on a machine with made-up seconds."""
 
 import os
 import signal
@@ -102,7 +102,7 @@ LIMITS = Limits(submission_seconds=100.0)
 
 
 class Told:
-    """A process that notes its signals."""
+    """A process that records its signals."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.signals: list[int] = []

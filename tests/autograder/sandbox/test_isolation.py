@@ -1,4 +1,4 @@
-"""Whether this machine can isolate, and what the sandbox must never show."""
+"""Whether this machine can isolate, and secrets that the sandbox must never show."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What the prepared process imports of peakmem: what a lab may use, and nothing of the commands."""
+"""The prepared process imports the parts of peakmem that a lab may use, and no commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor says of this machine's bounds, with and without each."""
+"""The doctor's report on this machine's bounds, with and without each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks in the sandbox: processes that talk to each other, and to nobody else."""
+"""Ranks in the sandbox: processes that talk only to each other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def student(sandbox):
 
 @pytest.fixture(scope="module")
 def outside():
-    """A sandbox that shuts nothing in: there the attacks below reach their aim."""
+    """A sandbox without isolation: there the attacks below reach their aim."""
     with Sandbox(limits=LIMITS, ranks=True, backend=Unprotected()) as prepared:
         yield prepared
 
@@ -62,7 +62,7 @@ def unprotected(outside):
 
 @pytest.fixture
 def server():
-    """A port of this machine's own, on which somebody listens."""
+    """A port of this machine with a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening.getsockname()[1]
 

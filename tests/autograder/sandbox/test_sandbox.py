@@ -1,4 +1,4 @@
-"""The sandbox, tried by code that wants out of it. Each attack is run for real."""
+"""The sandbox against code that tries to escape. Each attack is run for real."""
 
 import ast
 import os
@@ -28,7 +28,7 @@ from tests.grading import released
 pytestmark = pytest.mark.sandbox
 
 MIB = 2**20
-# No verdict rests on these seconds; what tries a limit has less of them, and all patience.
+# No verdict depends on these seconds; tests of a limit have fewer, and wait patiently.
 LIMITS = Limits(cell_seconds=60, submission_seconds=600, memory_bytes=512 * MIB, tmp_bytes=32 * MIB)
 SHORT = 0.5
 
@@ -125,7 +125,7 @@ def test_the_probe_asks_and_its_answer_comes_back(student):
     assert answer.asked == ((3, "fits"), (5, "fits"))
 
 
-# What is done before the reply, so that the memory's peak is another program's, or nobody's.
+# Actions before the reply that make the memory's peak another program's, or no program's.
 ANOTHER = """
 import os, sys
 from peakmem.core import serialization
@@ -163,12 +163,12 @@ def test_a_process_cannot_hide_its_memory(student, option):
 
 
 def test_outside_a_process_can_hide_its_memory():
-    # Shows that the call above works where nobody refuses it.
+    # Shows that the call above works unless it is refused.
     with Sandbox(limits=LIMITS, preload=(), backend=Unprotected()) as bare, bare.open() as student:
         assert printed(student.run_cell(HIDES.format(option=4))) == "0\n"
 
 
-# What it must not reach.
+# Places that it must not reach.
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_the_student_is_nobody_on_the_host(sandbox):
     assert owners != ["0"]
 
 
-# What it must not use up.
+# Resources that it must not use up.
 
 
 def lost(student, source):
@@ -312,7 +312,7 @@ def test_a_loop_that_swallows_every_exception_is_stopped(hurried):
     assert "0.5 s" in lost(hurried, "print('alive')"), "what is lost stays lost, and says why"
 
 
-# Ways to keep talking, so that the other side never waits: what it does while it waits is not due.
+# Ways to keep talking, so that the other side never waits: time while it waits isn't charged.
 TALKS = {
     "a byte now and then": "send((10**6).to_bytes(8, 'big'))\n    while True:\n"
     "        send(b'x'); time.sleep(0.01)",
@@ -430,7 +430,7 @@ print(len(made))
 
 
 def test_no_memory_is_to_be_had_that_no_process_maps(student):
-    """It would count in nobody's size."""
+    """It would count in no process's size."""
     assert printed(student.run_cell(UNMAPPED)) == "0\n"
 
 
@@ -547,7 +547,7 @@ def test_freed_memory_is_kept_only_where_none_is_measured(measured):
         assert printed(student.run_cell(FREED)) == f"{not measured}\n"
 
 
-# A module that each student's process has to import anew keeps every submission waiting.
+# A module that each student's process has to import again delays every submission.
 IMPORTED = """
 import sys
 there = set(sys.modules)
@@ -601,7 +601,7 @@ def test_a_flood_that_is_cut_in_the_middle_of_what_failed_hides_nothing(student)
     assert score(outputs, 2, SANE) == Score(0.0, "The test's unittest FAILED (failures=1).")
 
 
-# What it must not ask of the kernel.
+# Calls that it must not make to the kernel.
 
 # The calls do no harm where they are let through: there is no place of that name to mount on.
 KERNEL = """
@@ -647,7 +647,7 @@ def test_outside_the_same_calls_and_memory_are_to_be_had():
         assert student.run_cell("_ = open('/proc/self/clear_refs', 'w').write('5')") == []
 
 
-# What it must not do to the conversation.
+# Attacks on the protocol.
 
 
 def write_to_all(data):
@@ -712,7 +712,7 @@ def test_a_sandbox_that_cannot_start_says_why(monkeypatch):
 
 
 def test_without_isolation_the_same_code_runs_and_reaches_everything(tmp_path):
-    # Shows that the attacks above fail because of the sandbox, and not by themselves.
+    # Shows that the sandbox, and nothing else, makes the attacks above fail.
     reachable = tmp_path / "reachable"
     reachable.write_text("yes")
     with Sandbox(limits=LIMITS, preload=(), backend=Unprotected()) as bare, bare.open() as student:

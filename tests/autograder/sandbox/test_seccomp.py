@@ -1,4 +1,4 @@
-"""The filter of system calls: its numbers against the kernel's own, and what it lets through."""
+"""The filter of system calls: its numbers against the kernel's own, and the calls it allows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(
     place: int = 0,
     *further: int,
 ) -> int:
-    """What the kernel's little machine makes of one call; `place` is the argument's, from 0 on.
+    """The verdict of the kernel's little machine on one call; `place` is the argument's, from 0 on.
 
     `further` arguments come after it.
     """
@@ -106,7 +106,7 @@ def test_clone_makes_threads_and_processes_but_no_namespaces(column, arch):
     steps, clone = list(seccomp._filter(column, arch, gpu=False)), seccomp._CLONE[column]
     sigchld, thread = 17, 0x3D0F00  # as C libraries ask for a process and for a thread
     assert [run(steps, clone, flags, arch) for flags in (sigchld, thread)] == [ALLOW, ALLOW]
-    parent = 0x8000  # the child would be nobody's of the student's
+    parent = 0x8000  # the child would have none of the student's parents
     for flag in (
         parent,
         0x20000,

@@ -1,4 +1,4 @@
-"""A user id for each submission: what can be shown without changing to one.
+"""A user id for each submission: tests that work without changing to one.
 
 tests/gradescope shows the rest, in a container.
 """
@@ -36,7 +36,7 @@ NUMBERS = {**uid.REFUSED, "socketpair": SOCKETPAIR, "prctl": PRCTL}
 
 
 def run(column: int, number: int, *arguments: int) -> int:
-    """What the kernel's little machine makes of one call."""
+    """The verdict of the kernel's little machine on one call."""
     program, at, register = list(uid.no_way_out(column, 0)), 0, 0
     data = {0: number, **{16 + 8 * place: value for place, value in enumerate(arguments)}}
     while True:
@@ -134,7 +134,7 @@ def test_a_program_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
     assert [sentence.split()[0] for sentence in uid_isolation.missing_layers()] == ["find", "rm"]
 
 
-# What students see of the library
+# The library as students see it
 
 
 def test_hidden_modules_are_refusals_and_the_rest_is_there(tmp_path: Path) -> None:

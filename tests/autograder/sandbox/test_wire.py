@@ -1,4 +1,4 @@
-"""The wire: what is taken off a socket that a stranger writes to."""
+"""The wire: reading from a socket that a stranger writes to."""
 
 import socket
 import threading
@@ -167,7 +167,7 @@ def test_keys_that_all_collide_are_refused(ends):
 
 
 def _pass(ours, theirs, data):
-    """Send what is larger than a socket's buffer, from a thread, and receive it."""
+    """Send a message larger than a socket's buffer, from a thread, and receive it."""
     sender = threading.Thread(target=theirs.sendall, args=(frame(data),))
     sender.start()
     try:

@@ -1,4 +1,4 @@
-"""The journal: what was written is found again, and what is no longer whole is not believed."""
+"""The journal: written entries are found again, and damaged ones are not believed."""
 
 from dataclasses import replace
 

@@ -1,7 +1,7 @@
 """The format of a results folder: an older one is read and brought up to date, a newer refused.
 
-`out_before_versions` was written by the grader as it was before its folders had a version. Its
-gradebook is kept as SQL. The settings of nbgrader are left out: every command writes them anew.
+An earlier grader, whose folders had no version, wrote `out_before_versions`. Its
+gradebook is kept as SQL. The settings of nbgrader are left out: every command writes them again.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ COURSE_LABS = ("lab01_formats", "lab06_swap")
 
 
 def layout(path: Path) -> dict[str, Any]:
-    """Every table's columns, keys and what is unique, as SQLite tells them."""
+    """Every table's columns, keys and unique constraints, as SQLite reports them."""
     with closing(sqlite3.connect(path)) as book:
         names = [n for (n,) in book.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {

@@ -1,4 +1,4 @@
-"""The bank says what each answer earns; its check has to notice whatever earns anything else."""
+"""The bank says what each answer earns; its check has to notice any other score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibration: no right answer is refused its memory, and a budget that does so is reported."""
+"""Calibration: no right answer is refused memory, and a budget that refuses one is reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LAB03 = "lab03_adam"
 def measured(
     capsys: pytest.CaptureFixture[str], status: int, *arguments: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """What `doctor --measure 1` counts by task, and its problems."""
+    """The counts of `doctor --measure 1` by task, and its problems."""
     assert app.main([*arguments, "doctor", "--measure", "1", "--json"]) == status
     said = json.loads(capsys.readouterr().out)
     return said.get("measured", []), said["problems"]

@@ -1,4 +1,4 @@
-"""Mutants of the solutions: what they are, which survive, and what is said of those that do."""
+"""Mutants of the solutions: how they are made, which survive, and the reasons given for those."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sampled class is graded here, by running it, and has to get what its truth says."""
+"""A sampled class is graded by running it here, and has to get its known scores."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def truth(out: Path) -> dict[tuple[str, str, str], tuple[str, str, str]]:
 
 
 def names_of(submission: Submission) -> dict[str, Any]:
-    """What running the notebook's cells defines; a cell that fails costs only itself."""
+    """The definitions of a notebook's cells; a failing cell costs only itself."""
     names: dict[str, Any] = {}
     with pytest.warns() if "warn(" in str(submission.cells) else redirect_stderr(StringIO()):
         for cell in submission.cells:

@@ -1,4 +1,4 @@
-"""The tree of errors: every error of the library hangs on one, and the docstring shows them all."""
+"""The tree of errors: every error of the library has one root, and the docstring shows them all."""
 
 from __future__ import annotations
 

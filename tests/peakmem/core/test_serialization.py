@@ -168,7 +168,7 @@ def test_bytes_that_encode_nothing_are_refused(data):
 
 
 def test_a_forged_array_of_the_right_form_would_be_read():
-    # Shows that the refusals above are not for want of a well-made header.
+    # Shows that the header is well made, so the refusals above have other reasons.
     assert serialization.decode(forged_array("<f8", "C", [1], struct.pack("<d", 2.5))).tolist() == [
         2.5
     ]

@@ -1,4 +1,4 @@
-"""The host tier: what comes back is what went out, every byte counts, nothing is left behind."""
+"""The host tier: values come back unchanged, every byte counts, nothing is left behind."""
 
 from __future__ import annotations
 

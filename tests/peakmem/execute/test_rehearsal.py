@@ -17,7 +17,7 @@ from peakmem.plan.swapping import Run, Stage, simulate
 
 
 def work(numbers: list[int]) -> list[Work]:
-    """Stages that save so many float64 values and find them again in backward."""
+    """Stages that save this many float64 values and check them in backward."""
 
     def check(saved: torch.Tensor) -> None:
         assert (saved == len(saved)).all()

@@ -91,7 +91,7 @@ def test_on_colab_the_page_itself_is_asked(
 
 @pytest.mark.usefixtures("shell")
 def test_what_is_no_lab_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"does not tell its notebook; name it: check\("):
+    with pytest.raises(ValueError, match=r"does not report its notebook; name it: check\("):
         peakmem.check()
     with pytest.raises(ValueError, match=r"there is no notebook .*away\.ipynb; save it"):
         peakmem.check(str(tmp_path / "away.ipynb"))

@@ -1,4 +1,4 @@
-"""The doctor: each check can fail, and names the one command that mends it."""
+"""The doctor: each check can fail, and names the one command that fixes it."""
 
 from importlib.metadata import PackageNotFoundError, version
 

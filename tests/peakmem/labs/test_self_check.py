@@ -1,4 +1,4 @@
-"""Self-checks print a line a case, say the hint first, and agree with the judges."""
+"""Self-checks print a line per case, say the hint first, and agree with the judges."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a lab's first cell does: it names the device, hides answers, installs what is missing."""
+"""A lab's first cell: it names the device, hides answers, installs missing packages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_exercises_marked_gpu_are_named_only_in_labs_that_have_one(
 
 @pytest.fixture
 def first_lines(repository: Path) -> str:
-    """What lab 1's first cell does before it needs the course."""
+    """The part of lab 1's first cell before it needs the course."""
     notebook = json.loads(
         (repository / "labs/lab01_formats/lab01_formats.ipynb").read_text("utf-8")
     )

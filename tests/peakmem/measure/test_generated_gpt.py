@@ -1,4 +1,4 @@
-"""Generated snapshots: in torch's form, and of the sizes that GPT-2's tensors have."""
+"""Generated snapshots: in torch's form, with the sizes of GPT-2's tensors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What only a CUDA GPU can show of the meter, the host tier and executed plans.
+"""Tests of the meter, the host tier and executed plans that need a CUDA GPU.
 
-`course.py gpu` runs this file where there are torch and pytest alone, so it needs nothing else.
+`course.py gpu` runs this file with only torch and pytest installed, so it needs nothing else.
 """
 
 from __future__ import annotations

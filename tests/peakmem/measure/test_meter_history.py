@@ -33,7 +33,7 @@ def operators(count: int) -> None:
 
 
 def traced_peak(call: Callable[[], object]) -> int:
-    """The most that Python's objects took during a call, the meter's among them."""
+    """The peak of Python's objects during a call, including the meter's."""
     tracemalloc.start()
     try:
         call()
@@ -49,7 +49,7 @@ def metered(count: int, *, history: bool) -> None:
 
 def test_only_a_history_grows_with_the_number_of_operators() -> None:
     metered(100, history=True)
-    # What comes and goes with every operator waits for Python's collector: some 50 to 100 KB.
+    # Short-lived objects of each operator wait for Python's collector: some 50 to 100 KB.
     assert traced_peak(lambda: metered(5_000, history=False)) < 200_000
     assert traced_peak(lambda: metered(5_000, history=True)) > 600_000
 

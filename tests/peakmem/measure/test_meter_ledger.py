@@ -62,7 +62,7 @@ def test_owners_at_the_peak_are_those_predicted(foreach: bool, micro_batches: in
     ours, theirs = found.by_owner(), expected.by_owner()
     for owner in ("parameter", "optimizer_state", "logits"):
         assert ours.get(owner, 0) == theirs.get(owner, 0)  # type: ignore[call-overload]
-    # What the second micro-batch adds to a gradient is a gradient in the prediction.
+    # The second micro-batch's sum of gradients is a gradient in the prediction.
     shares = [live.get("gradient", 0) + live.get("temporary", 0) for live in (ours, theirs)]
     assert shares[0] == pytest.approx(shares[1], abs=64)
     # A loss that has a name lives on through backward; the prediction calls it temporary.
@@ -182,7 +182,7 @@ def test_the_error_is_at_hand_without_torch() -> None:
     assert done.stdout.strip() == "False"
 
 
-# An oracle of another kind: what the CPU's allocator tells the profiler, byte by byte. It sees
+# An independent oracle: the CPU allocator's reports to the profiler, byte by byte. It sees
 # scratch inside kernels too (of convolutions, of some attention), so these steps have none.
 
 

@@ -1,4 +1,4 @@
-"""What the meter says of numpy: its arrays to the byte, and nothing of Python's."""
+"""The meter and numpy: its arrays to the byte, and no Python objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real processes: their results, their errors, their deaths, and what is left of them."""
+"""Real processes: their results, their errors, their deaths, and their remains."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class _Dying:
 
 
 def hear_of_a_death_late(pipe):
-    """What a launcher raises that hears of a lost connection before it can see who died."""
+    """The error of a launcher that hears of a lost connection before it can see which rank died."""
     (first, at_first), (second, _at_second) = pipe(), pipe()
     living = SimpleNamespace(pid=1, sentinel=pipe()[0], exitcode=None)
     at_first.send(Failed("RuntimeError", "connection closed", [], may_follow=True))
@@ -377,7 +377,7 @@ def metered(size_bytes, gathers=False):
 
 
 def peaks(monkeypatch, function, *args):
-    """What two ranks returned, and the most that each held, read from outside before they end."""
+    """Two ranks' results, and the peak of each, read from outside before they end."""
     seen = []
     end_all = ranks._Team._end_all
 

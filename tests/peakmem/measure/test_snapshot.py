@@ -70,7 +70,7 @@ def test_plain_data_comes_back_as_it_was(tmp_path: Path, protocol: int) -> None:
 
 
 class _Touch:
-    """Runs a command when it is unpickled by anybody who lets it."""
+    """Runs a command when unpickled without a guard."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

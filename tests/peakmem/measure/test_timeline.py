@@ -1,4 +1,4 @@
-"""The timeline gives back what was put on it, and is small."""
+"""The timeline returns the values put into it, and is small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fake tensors do not show: put in as real kernels leave it, or refused by name."""
+"""Memory that fake tensors don't show: added like that of real kernels, or refused by name."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def test_max_unpool_keeps_the_memory_format() -> None:
     assert_same(build)
 
 
-# Sentences instead of what torch says.
+# Sentences instead of torch's messages.
 
 
 @pytest.mark.parametrize("make", [lambda: nn.LazyLinear(4), lambda: nn.LazyBatchNorm1d()])

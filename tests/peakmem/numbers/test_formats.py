@@ -79,7 +79,7 @@ def all_patterns(fmt):
 
 
 def library_values(fmt):
-    """What another library reads from every pattern, in the patterns' order."""
+    """Another library's value of every pattern, in the patterns' order."""
     with np.errstate(invalid="ignore"):  # signalling NaN
         if fmt == TF32:  # the upper 19 bits of fp32
             return (all_patterns(fmt) << 13).view(np.float32).astype(np.float64)
@@ -453,7 +453,7 @@ def test_neighbours_at_zero_and_at_the_ends():
     assert neighbours(FP4_E2M1, 0b0111) == (4.0, None)
 
 
-# What goes in and out.
+# Inputs and outputs.
 
 
 def test_one_number_in_gives_a_python_number():

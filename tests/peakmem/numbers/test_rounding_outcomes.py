@@ -1,4 +1,4 @@
-"""What becomes of numbers in a format: against ml_dtypes' own rounding."""
+"""The fate of numbers in a format: against ml_dtypes' own rounding."""
 
 from __future__ import annotations
 

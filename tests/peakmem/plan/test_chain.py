@@ -1,4 +1,4 @@
-"""What a chain refuses, and the bytes of its backwards."""
+"""A chain's refusals, and the bytes of its backward passes."""
 
 from __future__ import annotations
 

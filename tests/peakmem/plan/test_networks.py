@@ -1,4 +1,4 @@
-"""Networks as chains on paper: against torch's own layers, traced, and the paper's sum."""
+"""Networks as chains: against torch's own layers, traced, and the paper's sum."""
 
 from __future__ import annotations
 

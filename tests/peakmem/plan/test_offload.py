@@ -1,4 +1,4 @@
-"""Plans with swaps against exhaustive search over what is swapped, and when."""
+"""Plans with swaps against exhaustive search over the swapped stages and their times."""
 
 from __future__ import annotations
 

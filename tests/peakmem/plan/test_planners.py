@@ -42,7 +42,7 @@ def draw_chain(rng: random.Random, n: int, *, plain: bool = False) -> Chain:
 
 
 # Exhaustive search for recomputation. What is there: "o3" the output of stage 3 alone, "s3" what
-# stage 3 saved; `head` is an output that a forward left and nobody asked to hold yet.
+# stage 3 saved; `head` is an output that a forward left and that isn't held yet.
 
 State = tuple[frozenset[str], int | None, int]  # held, head, stage whose backward is next
 
@@ -94,7 +94,7 @@ def moves(chain: Chain, state: State) -> Iterator[tuple[float, int, State]]:
 
 
 def least_time(chain: Chain, budget_bytes: int) -> float | None:
-    """The time of the quickest way within a budget, or None; what is held stays until used."""
+    """The time of the fastest way within a budget, or None; held tensors stay until used."""
     start: State = (frozenset(), None, len(chain) - 1)
     order = itertools.count()
     queue = [(0.0, next(order), start)]

@@ -1,4 +1,4 @@
-"""The simulator against a walk through time in small ticks, and against what is no plan."""
+"""The simulator against a walk through time in small ticks, and against invalid plans."""
 
 from __future__ import annotations
 

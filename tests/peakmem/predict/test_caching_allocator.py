@@ -92,7 +92,7 @@ def test_it_is_the_byte_maps(actions: list[tuple[bool, int, int]]) -> None:
         assert allocator.reserved_bytes == byte_map.bytes(allocated=False)
         requested = sum(n_bytes for _, n_bytes in live.values())
         assert requested <= allocator.allocated_bytes <= allocator.reserved_bytes
-        # Nothing overlaps: not what is used, nor what is free.
+        # Nothing overlaps, neither used nor free pieces.
         parts = sorted([*live.values(), *allocator.free_blocks()])
         for (address, n_bytes), (following, _) in pairwise(parts):
             assert address + n_bytes <= following

@@ -99,7 +99,7 @@ def test_the_step_is_the_metered_one(precision: str, chunks: int) -> None:
 
 
 def test_parts_lower_the_peak_by_logits() -> None:
-    """Of 128,256 logits a token there is an eighth, and then the peak is elsewhere."""
+    """An eighth of 128,256 logits per token is live, and then the peak is elsewhere."""
     recipe = {"precision": "bf16", "checkpointing": "full", "sequence": 8192, "optimizer": "lomo"}
     whole, parts = (
         build_ledger(model("llama3-8b"), Recipe(**recipe, loss_chunks=n))  # type: ignore[arg-type]

@@ -107,7 +107,7 @@ def inference(name: str, serving: Serving) -> Inference:
 
 
 def test_llama_with_a_full_context() -> None:
-    """8.03 billion parameters in bf16; 32 layers of 8 heads of 128 keys and values a token."""
+    """8.03 billion parameters in bf16; 32 layers of 8 heads of 128 keys and values per token."""
     found = inference("llama3-8b", Serving(batch=3, context=8192)).by_owner()
     assert found["weights"] == 2 * 8_030_261_248
     assert found["kv_cache"] == 3 * 2**30  # 1 GiB each, as vLLM's pages have it

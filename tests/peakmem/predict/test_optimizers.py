@@ -40,7 +40,7 @@ class Lion(torch.optim.Optimizer):
 
 
 class MuonAndAdamW:
-    """Torch's own Muon for the matrices of layers, and its AdamW for all else."""
+    """Torch's own Muon for the matrices of layers, and its AdamW for everything else."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         hidden = [p for n, p in module.named_parameters() if "blocks" in n and p.ndim == 2]
@@ -61,7 +61,7 @@ class MuonAndAdamW:
 
 
 class Lomo:
-    """Lv et al. 2023: a hook uses each gradient when it is complete, and lets it go."""
+    """Lv et al. 2023: a hook uses each gradient when it is complete, and frees it."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.state: dict[Tensor, Any] = {}

@@ -26,7 +26,7 @@ SHAPES = pytest.mark.parametrize("shape", [GPT_SHAPE, LLAMA], ids=["gpt", "llama
 
 
 def kept_bytes(ledger: Ledger) -> int:
-    """What one micro-batch's forward leaves for backward, without tokens and tables."""
+    """The tensors that one micro-batch's forward saves for backward, without tokens and tables."""
     start = next(n for n, event in enumerate(ledger.events) if event.phase == "backward")
     owners = ("activation", "logits")
     return sum(
@@ -196,7 +196,7 @@ class FirstHalf(nn.Module):
 @pytest.mark.parametrize("stage", [0, 1])
 @pytest.mark.parametrize("micro_batches", [2, 5])
 def test_a_stage_that_runs_holds_what_is_predicted(stage: int, micro_batches: int) -> None:
-    """1F1B on the CPU: outputs are let go when they are sent, inputs stay until their backward."""
+    """1F1B on the CPU: outputs are freed when they are sent, inputs stay until their backward."""
     shape, stages = replace(GPT_SHAPE, n_layers=6), 3
     recipe = Recipe(
         *("fp32", "adamw", "for-loop"),

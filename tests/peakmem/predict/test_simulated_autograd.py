@@ -49,7 +49,7 @@ def test_a_tensor_lives_until_the_last_operator_that_needs_it():
         (0, 7),  # x is there from start to end
         (1, 7),  # exp keeps its output, and sin its input: the same tensor, kept once
         (2, 5),
-        (3, 3),  # the last output is needed by nobody
+        (3, 3),  # nothing needs the last output
         (4, 5),
         (5, 6),
         (6, 7),
@@ -107,7 +107,7 @@ def test_what_is_checkpointed_is_made_again_and_no_more_than_needed():
     backward(tape, y)
     ledger = tape.ledger()
     assert [t.name for t in ledger.live(end_of_forward)] == ["x", "exp", "sin"]
-    # The last sin is not run again: what it keeps, its input, is there before it.
+    # The last sin is not run again: its saved input exists already.
     assert [event.name for event in ledger.events][4:] == [
         *("seed", "sin", "exp"),
         *("sin: cos mul", "exp: mul", "sin: cos mul"),
@@ -130,7 +130,7 @@ def test_side_outputs_and_what_is_not_used():
     x = tape.resident("x", "activation", SIZE, "fp32")
     rule = Rule(saves=("mask",), backward=(("mul", ("x",)),))
     y = tape.apply("dropout", rule, {"x": x}, SIZE, "fp32", [Side("mask", SIZE, "bool")])
-    chain(tape, y, "sin")  # nobody wants it, so nothing of it runs backwards
+    chain(tape, y, "sin")  # nothing needs its gradient, so it has no backward
     backward(tape, y)
     assert [event.name for event in tape.ledger().events][3:] == ["seed", "dropout: mul"]
     mask = next(t for t in tape.ledger().tensors if t.name == "mask")

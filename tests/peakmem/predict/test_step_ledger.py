@@ -45,7 +45,7 @@ OPTIMIZERS = {
     ("adamw", "fused"): lambda p: torch.optim.AdamW(p, fused=True),
 }
 
-# What a layer keeps and when: precision x attention x dropout x checkpointing.
+# A layer's saved tensors: precision x attention x dropout x checkpointing.
 LAYERS = [
     Recipe(
         batch=3, sequence=16, precision=precision, attention=attention, dropout=dropout, **segments
@@ -54,7 +54,7 @@ LAYERS = [
         PRECISIONS, ("flash", "standard"), (0.0, 0.1), CHECKPOINTING
     )
 ]
-# What the step adds: precision x optimizer x accumulation.
+# The optimizer's step: precision x optimizer x accumulation.
 STEPS = [
     Recipe(
         batch=4,
@@ -145,7 +145,7 @@ class Real:
 
 
 def saved_bytes(ledger: Ledger) -> int:
-    """What a ledger says is kept when backward starts: activations, the loss's part with them."""
+    """A ledger's saved tensors when backward starts: activations, the loss's part included."""
     phases = [event.phase for event in ledger.events]
     there = ledger.by_owner(phases.index("backward") - 1)
     return there["activation"] + there["logits"]
@@ -206,7 +206,7 @@ def test_a_wrong_rule_would_be_seen() -> None:
 def test_where_the_peak_is() -> None:
     activations = build_ledger(WIDE_LOSS, Recipe(batch=8, sequence=16), profile="torch-cpu")
     assert activations.peak_phase == "backward"
-    # What the loss kept, its gradient, and the logits' gradient.
+    # The loss's saved tensor, its gradient, and the logits' gradient.
     logits = 8 * 16 * 3000 * 4
     assert [tensor.bytes for tensor in activations.live()[:3]] == [logits] * 3
     parameters = build_ledger(
@@ -237,7 +237,7 @@ def test_gpt3_needs_2800_gb_before_any_activation():
     assert there["parameter"] == there["gradient"] == 2 * parameters  # 350 GB each
     assert there["master"] == 4 * parameters  # 700 GB
     assert there["optimizer_state"] == 8 * parameters  # 1400 GB
-    # QLoRA's "more than 780 GB" for 65B is this without masters: 12 bytes a parameter.
+    # QLoRA's "more than 780 GB" for 65B is this without masters: 12 bytes per parameter.
     assert (sum(there.values()) - there["master"]) // parameters * 65 == 780
 
 
@@ -245,7 +245,7 @@ def test_gpt3_needs_2800_gb_before_any_activation():
     ("zero", "gigabytes"), [(0, 120.0), (1, 31.4), (2, 16.6), (3, 1.9)], ids="stage {}".format
 )
 def test_zero_figure_1(zero, gigabytes):
-    """7.5B parameters on 64 devices; the bytes a parameter are those of any model."""
+    """7.5B parameters on 64 devices; the bytes per parameter are those of any model."""
     gpt2 = model("gpt2")
     there = by_owner_at_the_end(
         gpt2, Recipe(precision="mixed", sequence=8), Parallelism(data=64, zero=zero)
@@ -271,7 +271,7 @@ def test_zero_offload_trains_13b_on_one_v100():
 def bytes_a_layer(
     shape: ModelShape, recipe: Recipe, profile: str, parallelism: Parallelism | None = None
 ) -> float:
-    """What one more layer keeps, over sbh."""
+    """The bytes that one more layer keeps, over sbh."""
     kept = [
         saved_bytes(build_ledger(replace(shape, n_layers=layers), recipe, parallelism, profile))
         for layers in (2, 3)

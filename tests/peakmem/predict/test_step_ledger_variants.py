@@ -1,4 +1,4 @@
-"""Llama's blocks, adapters, quantized bases, masters and optimizers against steps that are run."""
+"""Llama's blocks, adapters, quantized bases, masters and optimizers against real steps."""
 
 from __future__ import annotations
 
@@ -382,7 +382,7 @@ def test_gathered_parameters_come_in_the_format_computed_in() -> None:
         {t.name: t.bytes for t in ledger.tensors if t.name.endswith("gathered")}
         for ledger in (exact, low)
     ]
-    norms = 4 * 4 * SMALL.d_model  # two norms a layer stay in fp32
+    norms = 4 * 4 * SMALL.d_model  # two norms per layer stay in fp32
     assert sizes[1]["blocks.0, gathered"] == (sizes[0]["blocks.0, gathered"] + norms) // 2
 
 

@@ -1,4 +1,4 @@
-"""Remedies: each really fits, none says more than is needed, and the cheapest comes first."""
+"""Remedies: each really fits, none changes more than needed, and the cheapest comes first."""
 
 import pytest
 

@@ -9,7 +9,7 @@ from peakmem.probes.gpu import gpu_seconds, require_gpu
 
 
 class _Gpu:
-    """Work is queued for so many ms, and done when someone synchronizes."""
+    """Work is queued for a number of ms, and done on synchronization."""
 
     def __init__(self) -> None:
         self.now_ms = self.queued_ms = 0.0
@@ -27,7 +27,7 @@ class _Event:
     def __init__(self, gpu: _Gpu) -> None:
         self.gpu, self.at_ms = gpu, float("nan")
 
-    def record(self) -> None:  # on a stream of its own, which waits for nobody else's work
+    def record(self) -> None:  # on a stream of its own, which doesn't wait for other work
         self.at_ms = self.gpu.now_ms
 
     def synchronize(self) -> None:

@@ -1,4 +1,4 @@
-"""What measured_state_bytes is given is an optimizer of torch's, and costs no import of dynamo."""
+"""measured_state_bytes gets a torch optimizer, without an import of dynamo."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATE = {
 
 
 def seen_by(look: Any) -> Any:
-    """What the student's function returns of the optimizer that it is given."""
+    """The student's function's result for the given optimizer."""
     ((kind, value),) = measured_state_bytes(Namespace({"measured_state_bytes": look}), [[STATE]])
     assert kind == "value", value
     return value

@@ -1,4 +1,4 @@
-"""Pipeline schedules: against the lecture's tables, the bubble's formula, and what must hold."""
+"""Pipeline schedules: against the lecture's tables, the bubble's formula, and invariants."""
 
 import pytest
 from hypothesis import given

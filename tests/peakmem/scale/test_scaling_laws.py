@@ -87,7 +87,7 @@ def test_energy_and_co2_of_a_run() -> None:
     run = TrainingRun(flops=3600e12, devices=10, flops_per_s=1e12, utilisation=0.5)  # 2 hours on 10
     assert run.device_hours == pytest.approx(2)
     assert run.energy_kwh(500, overhead=1.2) == pytest.approx(1.2)
-    # The lecture's 190 MWh and 85 t of CO2 are 447 g a kWh.
+    # The lecture's 190 MWh and 85 t of CO2 are 447 g per kWh.
     assert run.co2_kg(500, grams_per_kwh=85e6 / 190e3, overhead=1.2) == pytest.approx(
         0.537, abs=1e-3
     )

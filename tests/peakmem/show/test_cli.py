@@ -1,4 +1,4 @@
-"""The command `peakmem`, as a person or a program calls it."""
+"""The command `peakmem`, called by a user or a program."""
 
 import json
 import os

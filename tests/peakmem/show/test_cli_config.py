@@ -1,4 +1,4 @@
-"""`peakmem estimate --config`, as a person or a program calls it."""
+"""`peakmem estimate --config`, called by a user or a program."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_person_reads_parameters_and_states(
     assert "read from the config as a MixtralForCausalLM." in said
     assert "46,702,792,704" in said
     assert f"{'active for one token':<26}{12_879_925_248:>20,}   27.6%" in said
-    assert f"{16 * 46_702_792_704:,}" in said  # 16 bytes a parameter
+    assert f"{16 * 46_702_792_704:,}" in said  # 16 bytes per parameter
     assert "Activations and temporaries are not predicted for this mixtral" in said
     assert "fit" not in said
 

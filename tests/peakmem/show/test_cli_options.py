@@ -53,7 +53,7 @@ def test_inference_as_text(capsys: pytest.CaptureFixture[str]) -> None:
         ("--zero 3", "--zero belongs to training"),
         ("--data-parallel 2 --pipeline 2", "--data-parallel and --pipeline belong to training"),
         ("--context 0", "expected context to be a whole number"),
-        ("--plot peak.bmp", "--plot 'peak.bmp' is no picture"),
+        ("--plot peak.bmp", "--plot 'peak.bmp' isn't a picture"),
         ("--plot /nowhere/peak.png", "can't be written"),
     ],
 )

@@ -109,7 +109,7 @@ def test_the_completion_script_is_one_for_the_shell(
 
 
 def on_a_terminal(*arguments: str, **environment: str) -> str:
-    """What a command writes to a terminal."""
+    """A command's output on a terminal."""
     ours, theirs = pty.openpty()
     variables = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     variables |= {"TERM": "xterm", "COLUMNS": "80", **environment}

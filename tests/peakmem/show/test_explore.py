@@ -1,4 +1,4 @@
-"""Sliders over a student's functions: what they call, what they show, and without ipywidgets."""
+"""Sliders over a student's functions: calls, pictures, and the fallback without ipywidgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One palette: an owner has its colour in plots and in calculators alike."""
+"""One palette: an owner has the same colour in plots and in calculators."""
 
 from __future__ import annotations
 

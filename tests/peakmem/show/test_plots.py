@@ -52,7 +52,7 @@ def draw_memory_over_length(ax):
 
 def draw_stacked_bars(ax):
     bars = {"fp32": {"weights": 4, "moments": 8}, "mixed": {"weights": 2, "copy": 4, "moments": 8}}
-    return plots.stacked_bars(ax, bars, label="bytes a parameter", limit=20, limit_name="V100")
+    return plots.stacked_bars(ax, bars, label="bytes per parameter", limit=20, limit_name="V100")
 
 
 def draw_live_timelines(ax):

@@ -205,7 +205,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "vit-huge-14": encoder("vit", 1280, 5120, 32, 16, image_size=224, patch_size=14),
 }
 
-# What published models leave alone.
+# The settings that published models leave at their defaults.
 SMALL: dict[str, dict[str, Any]] = {
     "gpt2, wide and untied": gpt2(48, 2, 3, n_inner=100, tie_word_embeddings=False),
     "gpt_neox without biases": encoder(

@@ -1,4 +1,4 @@
-"""Which layers get adapters, by the names that people give."""
+"""The layers that get adapters, by their common names."""
 
 import pytest
 

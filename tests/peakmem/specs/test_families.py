@@ -40,8 +40,7 @@ def built(name: str) -> nn.Module:
     with torch.device("meta"):
         module: nn.Module = getattr(transformers, auto).from_config(config)
         if values["model_type"] == "t5" and not values.get("tie_word_embeddings", True):
-            # Transformers 5 ties T5's head whatever the config says, until it loads weights in
-            # which it is a table of its own.
+            # Transformers 5 always ties T5's head, until it loads weights with a separate table.
             module.lm_head.weight = nn.Parameter(torch.empty_like(module.lm_head.weight))  # type: ignore[union-attr]
     return module
 
@@ -64,7 +63,7 @@ def test_shapes_are_those_that_transformers_builds(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_groups_are_those_that_names_tell(name: str) -> None:
-    """What a parameter is called in transformers is what its group has to be."""
+    """A parameter's name in transformers decides its group."""
     table, module = read(CONFIGS[name]), built(name)
     named = [(key.split("."), p.numel()) for key, p in module.named_parameters()]
     of_experts = sum(n for parts, n in named if "experts" in parts)

@@ -13,7 +13,7 @@ from peakmem.specs.hardware import ACCELERATORS, BOARDS, accelerator, smallest_b
 
 rows = pytest.mark.parametrize("row", ACCELERATORS.values(), ids=lambda row: row.name)
 
-# What torch's messages name as the total capacity, in GiB: seen by users of these boards.
+# The total capacity in torch's messages, in GiB, reported by users of these boards.
 TORCH_GIB = {
     "rtx3080-10gb": 9.78,
     "rtx3090-24gb": 23.70,
@@ -27,7 +27,7 @@ TORCH_GIB = {
     "rtx5090-32gb": 31.37,
     "h200-141gb": 139.81,
 }
-# What nvidia-smi prints as the board's total, in MiB, the driver's own share counted in.
+# The board's total in nvidia-smi, in MiB, including the driver's own share.
 NVIDIA_SMI_MIB = {
     "t4-16gb": 15360,
     "l4-24gb": 23034,
@@ -132,7 +132,7 @@ def test_the_smallest_board_holds_it_and_no_smaller_one_does(n_bytes):
 
 
 def test_rates_are_dense():
-    """What the lecture's table prints for the H100, with sparsity, is twice ours."""
+    """The lecture's figures for the H100, with sparsity, are twice ours."""
     slide = {"tf32": 989, "bf16": 1979, "fp16": 1979, "fp8": 3958}
     h100 = accelerator("h100-80gb")
     assert h100.tflops["fp32"] == pytest.approx(67, abs=0.5)  # no sparsity there

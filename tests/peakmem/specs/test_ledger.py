@@ -1,4 +1,4 @@
-"""The sweep against counting at each event, and what a ledger says of its peak."""
+"""The sweep against counting at each event, and a ledger's peak."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Where a config is found, and what is said where none is."""
+"""Where a config is found, and the message if there is none."""
 
 from __future__ import annotations
 

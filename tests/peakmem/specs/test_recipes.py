@@ -1,4 +1,4 @@
-"""Recipes: bytes a parameter as papers count them, sizes of real tensors, and refused values."""
+"""Recipes: bytes per parameter as papers count them, sizes of real tensors, and refused values."""
 
 from math import ceil, prod
 

@@ -1,4 +1,4 @@
-"""Which configs the training step is predicted for, and that the prediction is theirs."""
+"""The configs for which the training step is predicted, and that prediction."""
 
 from __future__ import annotations
 

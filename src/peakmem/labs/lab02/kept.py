@@ -34,7 +34,7 @@ def show_kept() -> None:
 
 
 def show_variants() -> None:
-    """Show what one layer keeps by the paper and in reality, in another format and another GELU."""
+    """Show what one layer keeps on paper and in reality, in another format and with another GELU."""
     import matplotlib.pyplot as plt
 
     from peakmem.show.plots import stacked_bars
@@ -109,7 +109,7 @@ def _in_sbh(layer: nn.Module, dtype: torch.dtype = torch.float32) -> dict[str, f
 
 
 def _part(name: str) -> str:
-    """Which piece of the bar a kept tensor belongs to."""
+    """The piece of the bar that a kept tensor belongs to."""
     if name.startswith("mlp.gelu"):
         return "GELU"
     return "norms" if name.startswith("norm") else name.partition(".")[0]

@@ -1,4 +1,4 @@
-"""What this machine and torch say about memory, without allocating any."""
+"""What this machine and torch report about memory, without allocating any."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["machine_bytes", "parameters_by_torch"]
 
 
 def machine_bytes() -> int:
-    """Return the GPU's memory, or the computer's if there is no GPU; 16 GB where nothing says."""
+    """Return the GPU's memory, or the computer's if there is no GPU; 16 GB if unknown."""
     if torch.cuda.is_available():
         return int(torch.cuda.get_device_properties(0).total_memory)
     if hasattr(os, "sysconf"):

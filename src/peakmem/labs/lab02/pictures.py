@@ -1,4 +1,4 @@
-"""Pictures of what a student's own functions say, and sliders that move one of them."""
+"""Pictures of a student's own functions, and sliders that move one of them."""
 
 from __future__ import annotations
 
@@ -117,5 +117,5 @@ def _in_words(parameters: Count, activations: Count, batch: int, seq: int, kind:
     verdict = "fits" if state + kept <= _V100 else "does not fit"
     return (
         f"16 bytes per parameter: {both(state)}; activations: {both(kept)}.<br>"
-        f"<b>{both(state + kept)}</b> {verdict} on a V100 of {both(_V100)}."
+        f"<b>{both(state + kept)}</b> {verdict} on a V100 with {both(_V100)}."
     )

@@ -103,14 +103,14 @@ def _print_peak(ledger: Ledger) -> None:
 def show_real_step(
     predict: Callable[..., Mapping[str, int]], shape: Any, batch: int, seq: int
 ) -> None:
-    """Print what `predict` says of a step, and, where that fits this machine, what a meter says."""
+    """Print what `predict` says of a step and, if that fits this machine, what a meter says."""
     found, here = predict(shape, batch, seq), machine_bytes()
     for key, size in found.items():
         print(f"{key:18} {both(int(size))}")
     fits = "fits" if found["peak"] < here else "does not fit"
     print(f"this machine       {both(here)}: it {fits}")
     if found["peak"] >= 0.7 * here:
-        print("too close to the limit to be tried: choose a smaller step")
+        print("too close to the limit to try: choose a smaller step")
         return
     device = "cuda" if torch.cuda.is_available() else "cpu"
     measured = measured_step(shape, batch, seq, device).peak_bytes

@@ -1,4 +1,4 @@
-"""What the notebook of lab 3 runs and meters: self-checks, small trainings, Adam's step."""
+"""What lab 3's notebook runs and meters: self-checks, small training runs, Adam's step."""
 
 from peakmem.labs.lab03.calculator import with_hidden_modules
 from peakmem.labs.lab03.checks import (

@@ -1,4 +1,4 @@
-"""Lets a calculator stand in a lab that hides the modules it is made of."""
+"""Lets a calculator run in a lab that hides the modules it is made of."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = [
 
 @contextmanager
 def with_hidden_modules() -> Iterator[None]:
-    """Let a calculator import what `peakmem.lab` hides; afterwards it is hidden as before."""
+    """Let a calculator import modules that `peakmem.lab` hides; afterwards they are hidden again."""
     refusals = [finder for finder in sys.meta_path if isinstance(finder, Refusal)]
     sys.meta_path[:] = [finder for finder in sys.meta_path if finder not in refusals]
     try:

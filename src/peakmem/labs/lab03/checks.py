@@ -1,4 +1,4 @@
-"""What the self-checks of lab 3 call: a student's function on inputs that tell its mistakes."""
+"""What lab 3's self-checks call: a student's function on inputs that reveal its mistakes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 Step = Callable[..., object]
 
 _MIB = 2**20
-_DIGITS = 9  # of a value that moves by 0.1: float32 on the way shows, float64's rounding doesn't
+_DIGITS = 9  # of a value that moves by 0.1: intermediate float32 shows, float64's rounding doesn't
 
 
 def values_after(step: Step) -> Callable[..., object]:
@@ -52,7 +52,7 @@ def values_after(step: Step) -> Callable[..., object]:
 
 
 def in_turns(step: Step) -> Callable[[], object]:
-    """Return a function that trains two models in turns, and gives their parameters' values.
+    """Return a function that trains two models in turn, and gives their parameters' values.
 
     Each has two parameters at 1.0, and the first one's first gradient is None; lr is 0.1.
     """
@@ -81,7 +81,7 @@ def on_transposed(step: Step) -> Callable[[], object]:
 
 
 def or_refused(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that gives "refused" where `function` raises ValueError or KeyError."""
+    """Return a function that gives "refused" if `function` raises ValueError or KeyError."""
 
     def call(*arguments: Any) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Optimizer steps, backward passes and trainings under the meter."""
+"""Optimizer steps, backward passes and training runs under the meter."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def metered_adam(**options: Any) -> Measurement:
 def step_curve(**options: Any) -> tuple[list[float], int]:
     """Return the live bytes after each operator of a training step with torch's Adam, in P.
 
-    P is the bytes of all parameters; it is the second step, so the moments are there. The number is
+    P is the bytes of all parameters; it is the second step, so the moments exist. The number is
     the first operator's after backward.
     """
     params, _ = small_model()

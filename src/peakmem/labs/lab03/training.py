@@ -55,7 +55,7 @@ def _batches(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let torch use one thread: a model this small waits for more, up to ten times as long."""
+    """Let torch use one thread: with more, a model this small takes up to ten times as long."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""What the notebook of lab 5 runs and meters: updates of a small GPT, self-checks, mistakes."""
+"""What lab 5's notebook runs and meters: updates of a small GPT, self-checks, mistakes."""
 
 from peakmem.labs.lab05.checks import (
     accumulated,

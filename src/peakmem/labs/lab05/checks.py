@@ -1,4 +1,4 @@
-"""What the self-checks of lab 5 call: a student's function on a model that tells its mistakes."""
+"""What lab 5's self-checks call: a student's function on a model that reveals its mistakes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DIGITS = 4
 
 
 class Louder(nn.Linear):
-    """Gives another result in training than in evaluation, as a dropout does."""
+    """Gives different results in training and in evaluation, like a dropout."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the product, twice as large in training."""
@@ -197,7 +197,7 @@ class _Slope(nn.Module):
 
 
 class _Loader:
-    """Like torch's DataLoader, it can be looped over, but is no iterator itself."""
+    """Like torch's DataLoader, it can be looped over, but isn't an iterator itself."""
 
     def __init__(self, slopes: Sequence[float]) -> None:
         self.slopes, self.loops = slopes, 0
@@ -205,7 +205,7 @@ class _Loader:
     def __iter__(self) -> Iterator[tuple[float]]:
         self.loops += 1
         if self.loops > 1:
-            raise ValueError("the loader began anew: take iter(loader) once, and all from that")
+            raise ValueError("the loader started over: call iter(loader) once, and take all batches from that")
         return ((slope,) for slope in self.slopes)
 
 
@@ -213,7 +213,7 @@ def epoch_of(train_epoch: Function) -> Function:
     """Return a function (slopes, steps, ...) -> (updates, gradients the optimizer saw, events).
 
     A slope is the gradient of one weight for a micro-batch; of another weight it is 3/4 of that.
-    Events are "update" and "schedule", in order, with "dirty" behind them if gradients are left.
+    Events are "update" and "schedule", in order, followed by "dirty" if gradients are left.
     """
 
     def run(slopes: Sequence[float], steps: int, schedule: bool = False, **options: Any) -> object:
@@ -272,7 +272,7 @@ def searches(largest_micro_batch: Function) -> Function:
 def gap_of(batch_norm_gap: Function) -> Function:
     """Return a function (values, micro_batch, ...) -> the gap of one layer, 4 digits of it.
 
-    Returns a sentence instead if the layer is not as it was.
+    Returns a sentence instead if the layer has changed.
     """
 
     def run(
@@ -280,7 +280,7 @@ def gap_of(batch_norm_gap: Function) -> Function:
     ) -> object:
         norm = nn.BatchNorm1d(1) if layer == "batch" else nn.LayerNorm(1)
         model = nn.Sequential(norm.train(not training), nn.Identity()).train(training)
-        norm.train(not training)  # a layer in another mode than the rest
+        norm.train(not training)  # a layer in a different mode from the rest
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
         before = copy.deepcopy(model.state_dict())

@@ -1,4 +1,4 @@
-"""A small GPT trained with Adam: the peak of an update, and its time a sample."""
+"""A small GPT trained with Adam: the peak of an update, and its time per sample."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
 def new_training(samples: int) -> tuple[GPT, torch.optim.Optimizer, Tensor, Tensor]:
     """Return a model, an Adam that has made a step, and a batch of tokens and labels.
 
-    The gradients are there, and zero.
+    The gradients exist, and are zero.
     """
     torch.manual_seed(0)
     model = GPT(SHAPE).to(device())
@@ -72,7 +72,7 @@ def weight_bytes() -> int:
 
 
 def all_at_once(model: nn.Module, tokens: Tensor, labels: Tensor) -> None:
-    """Add the gradient of the batch to what is there."""
+    """Add the gradient of the batch to the existing gradients."""
     mean_loss(model(tokens), labels).backward()  # type: ignore[no-untyped-call]
 
 
@@ -81,7 +81,7 @@ def measured_peak(
 ) -> int:
     """Return the peak of one update in bytes: weights, gradients and moments count.
 
-    Raises OutOfMemory where it goes above the budget.
+    Raises OutOfMemory if it goes above the budget.
     """
     on_gpu = device() == "cuda"
     # Earlier cells may have left something on a GPU: it counts neither as peak nor as budget.
@@ -99,10 +99,9 @@ def measured_peak(
 def milliseconds_a_sample(
     accumulate: Callable[..., Any], sizes: Sequence[int], length: int
 ) -> list[float]:
-    """Return the time for one of 16 samples of `length` tokens, by micro-batches of each size.
+    """Return the time per sample of 16 samples of `length` tokens, for micro-batches of each size.
 
-    It is the shortest of six rounds. All sizes take turns, so that other programs that run now slow
-    down one as much as another.
+    It is the shortest of six rounds. All sizes take turns, so that other running programs slow down all of them equally.
     """
     model, _, tokens, labels = new_training(16)
     rounds = []

@@ -27,7 +27,7 @@ def weight_matrix(rows: int = 256, columns: int = 512) -> Tensor:
 
 
 def outlier_inputs(rows: int = 64, columns: int = 512) -> Tensor:
-    """Return activations of which two columns hold values some 40 times as large as all others."""
+    """Return activations in which two columns hold values some 40 times as large as the others."""
     import torch
 
     generator = torch.Generator().manual_seed(1)

@@ -11,14 +11,14 @@ from torch.nn import functional as F
 
 __all__ = ["FrozenLinear"]
 
-_CHUNK = 4096  # weights that are decoded at a time, so that decoding takes little besides
+_CHUNK = 4096  # weights decoded at a time, so that decoding takes little memory
 
 Encode = Callable[[Tensor], tuple[Tensor, Tensor]]
 Decode = Callable[[Tensor, Tensor, int], Tensor]
 
 
 class FrozenLinear(nn.Module):
-    """A linear layer in codes, used as an `nn.Linear` is.
+    """A linear layer stored in codes, used like an `nn.Linear`.
 
     `encode(x)` returns the codes and scales of a vector, and `decode(codes, scales, n)` its values.
     Autograd keeps the codes for backward, not the weight.
@@ -38,7 +38,7 @@ class FrozenLinear(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """The weight in fp32 (out, in), made anew."""
+        """The weight in fp32 (out, in), decoded again."""
         weight = torch.empty(self.out_features, self.in_features)
         for number, part in enumerate(torch.split(weight.view(-1), _CHUNK)):
             codes, scales = (self.get_buffer(f"{n}{number}") for n in ("codes", "scales"))

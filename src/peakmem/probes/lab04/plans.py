@@ -13,7 +13,7 @@ __all__ = ["KEPT_SET_OPTIMUM", "NESTED_OPTIMUM", "UNEQUAL_STAGES", "plan", "sqrt
 Calls = Sequence[Sequence[Any]]
 Outcomes = list[tuple[Any, ...]]
 
-# The lab's chain of unequal stages, as a network that halves its images has them: for each stage
+# The lab's chain of unequal stages, like those of a network that halves its images: for each stage
 # (forward time in some unit, MiB saved, MiB of its output).
 UNEQUAL_STAGES = (
     *((4, 128, 64), (9, 192, 64), (9, 192, 64)),

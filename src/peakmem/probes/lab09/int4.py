@@ -30,7 +30,7 @@ def pack_int4(
     """
     if large is None:
         return call_each(on_tensors(lambda q: _there_and_back(student, q)), calls or [])
-    _packed_at_once(student, **{**large, "n": 64})  # first uses of libraries are no memory of its
+    _packed_at_once(student, **{**large, "n": 64})  # first uses of libraries aren't memory of its
     if not metered:
         return _packed_at_once(student, **large)
     meter = MemoryMeter("cpu", count_numpy=True, history=False)

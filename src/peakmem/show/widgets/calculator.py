@@ -158,9 +158,9 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
         return self._guess is None or self._guess.shown
 
     def shows(self, view: str) -> bool:
-        """Whether this view is chosen, or may be looked at later without a kernel.
+        """Whether this view is chosen, or may be viewed later without a kernel.
 
-        What nobody looks at need not be drawn: a change is sooner on the screen.
+        Hidden views need not be drawn, so a change appears sooner.
         """
         return self._view == view or self.at_once or not _has_loop()
 

@@ -1,4 +1,4 @@
-"""Calculator of memory snapshots: who holds the recorded peak, and what would shrink it.
+"""Calculator of memory snapshots: what holds the recorded peak, and what would shrink it.
 
 Files are read as plain data only. The examples are generated, so that a lecture needs no GPU.
 """
@@ -49,7 +49,7 @@ _COLUMNS = 240  # of the picture of memory over time
 
 
 def memory_snapshot(path: str | Path | None = None, *, predict: bool = False) -> Calculator:
-    """Return a calculator of memory snapshots: memory over time, and who holds it.
+    """Return a calculator of memory snapshots: memory over time, and what holds it.
 
     It begins with the file at `path`, as `torch.cuda.memory._dump_snapshot` writes it, or else with
     generated examples; a viewer opens other files with a button. Files of more than 10 MB, which a
@@ -60,7 +60,7 @@ def memory_snapshot(path: str | Path | None = None, *, predict: bool = False) ->
     if negative). With `predict` the result is hidden until the viewer has guessed the percent of
     the peak that its largest owner holds.
 
-    Raises ValueError if the file is no snapshot, and OSError if it can't be read.
+    Raises ValueError if the file isn't a snapshot, and OSError if it can't be read.
     """
     shown = _MemorySnapshot(predict)
     if path is not None:
@@ -167,7 +167,7 @@ def _words(ledger: Ledger, moment: int, by: str) -> str:
     when = "at the peak" if moment == ledger.peak_event else f"at event {moment}"
     note = ""
     if any(tensor.name == BEFORE for tensor in ledger.live(moment)):
-        note = f'<p>What was there {BEFORE} has no stack, and is among "temporary".</p>'
+        note = f'<p>Memory allocated {BEFORE} has no stack, and counts as "temporary".</p>'
     return unbroken_table(rows, (by, when, "of the peak")) + note
 
 
@@ -226,13 +226,13 @@ def _draw(ledger: Ledger, moment: int) -> str:
 
 
 def _in_order(levels: dict[Owner, tuple[int, ...]]) -> dict[Owner, tuple[int, ...]]:
-    """What stands from step to step first, so that it lies below what comes and goes."""
+    """Owners that last from step to step come first, so that they lie below the others."""
     owners: tuple[Owner, ...] = get_args(Owner)
     return {owner: levels[owner] for owner in owners if owner in levels}
 
 
 def _columns(ledger: Ledger) -> list[int]:
-    """The events that are drawn: all of a few, or of each equal part the one with most live."""
+    """The events to draw: all if they are few, or the highest of each equal part."""
     n = len(ledger.events)
     edges = [n * part // _COLUMNS for part in range(_COLUMNS + 1)] if n > _COLUMNS else range(n + 1)
     live = ledger.live_bytes
@@ -247,7 +247,7 @@ def _area(
     place: Callable[[int, int], tuple[float, float]],
     fill: str,
 ) -> str:
-    """The band of one owner, as steps: each level lasts until the next event that is drawn."""
+    """The band of one owner, as steps: each level lasts until the next drawn event."""
 
     def steps(levels: Sequence[int]) -> list[tuple[float, float]]:
         found = [place(columns[0], levels[0])]

@@ -33,7 +33,7 @@ _SAMPLE = (64, 1024)  # weights: their error is known to some thousandths of its
 def quantization(*, predict: bool = False) -> Calculator:
     """Return a calculator of quantized weights.
 
-    Matrices of attention and MLP are quantized; embeddings, norms and biases stay in bf16. Beside
+    Matrices of attention and MLP are quantized; embeddings, norms and biases stay in bf16. Besides
     the weights, generating text takes keys and values of 4096 tokens in bf16, and QLoRA takes
     adapters of rank 64 on all matrices, at 16 bytes per parameter. Activations come on top.
 
@@ -88,7 +88,9 @@ class _Quantization(Calculator):
             )
             for name, size in weights.items()
         ]
-        words = unbroken_table(rows, ("", "bits a weight", "weights, GB (GiB)", "error", gpu.name))
+        words = unbroken_table(
+            rows, ("", "bits per weight", "weights, GB (GiB)", "error", gpu.name)
+        )
         what = "keys and values of 4096 tokens" if self.use == "inference" else "adapters, rank 64"
         total = weights[self.scheme] + beside
         note = (
@@ -112,7 +114,7 @@ def _cache_bytes(shape: ModelShape) -> int:
 
 
 def _adapter_bytes(shape: ModelShape) -> int:
-    """What training takes with adapters of all matrices, less the frozen weights in 16 bits."""
+    """The bytes of training with adapters on all matrices, minus the frozen weights in 16 bits."""
     table = table_of_shape(shape)
     recipe = Recipe("mixed", lora_rank=_RANK, lora_targets=("all-linear",))
     return sum(model_states(table, recipe).values()) - weight_bytes(table, "bf16")
@@ -132,9 +134,9 @@ def _sample() -> np.ndarray:
 def _draw(
     weights: dict[str, int], beside: int, memory_bytes: int, chosen: str, what: tuple[str, str]
 ) -> str:
-    """A bar a scheme, what comes beside the weights at its end, and a board's memory as a line.
+    """One bar per scheme, with the other memory at its end, and a board's memory as a line.
 
-    `what` is a name of what comes beside, and the owner whose colour it has.
+    `what` is the name of that other memory, and the owner whose colour it has.
     """
     most = max(*(size + beside for size in weights.values()), memory_bytes) / GB
     across = svg.Scale(0, most, 92, svg.WIDTH - 14)
@@ -157,4 +159,4 @@ def _draw(
     for n, (label, owner) in enumerate((("weights", "weights"), what)):
         parts.append(svg.rect(92 + 110 * n, 252, 16, 16, OWNERS[owner]))
         parts.append(svg.text(114 + 110 * n, 265, label))
-    return svg.picture(276, parts, "A model's weights under each scheme, and what comes beside")
+    return svg.picture(276, parts, "A model's weights under each scheme, and the other memory")

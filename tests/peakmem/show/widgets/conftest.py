@@ -1,4 +1,4 @@
-"""Calculators are tried as in a plain program, with no event loop that runs."""
+"""Calculators are tested as in a plain program, without a running event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _no_running_loop() -> Iterator[None]:
-    """Hide the loop that the browser's driver leaves running in a process that tested with it."""
+    """Hide the loop that the browser's driver leaves running after its tests."""
     running = asyncio.events._get_running_loop()
     asyncio.events._set_running_loop(None)
     yield

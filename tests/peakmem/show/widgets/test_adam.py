@@ -1,4 +1,4 @@
-"""The calculator of Adam's state beside the table of bytes a parameter."""
+"""The calculator of Adam's state beside the table of bytes per parameter."""
 
 from __future__ import annotations
 

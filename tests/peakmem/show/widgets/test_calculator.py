@@ -1,4 +1,4 @@
-"""The frame of all calculators: state, refusals, guesses, and what comes later."""
+"""The base of all calculators: state, refusals, guesses, and later results."""
 
 from __future__ import annotations
 

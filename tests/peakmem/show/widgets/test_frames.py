@@ -1,4 +1,4 @@
-"""The film of a plan: what it holds adds up to what the simulator says is in memory."""
+"""The film of a plan: its tensors add up to the simulator's memory."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SMALL = ("gpt2", "own shape")  # a large model's ledger takes its time
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What comes later has tests of its own."""
+    """Later results have tests of their own."""
 
     def nothing(self: Calculator) -> Iterator[None]:
         yield from ()
@@ -29,7 +29,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def values(calculator: Calculator, name: str) -> st.SearchStrategy[Any]:
-    """What a program may set a trait to, sensible or not."""
+    """Values to which a program may set a trait, sensible or not."""
     trait = calculator.traits()[name]
     control = calculator._controls.get(name)
     if isinstance(trait, traitlets.Bool):
