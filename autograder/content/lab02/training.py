@@ -174,19 +174,19 @@ predict_training = Task(
         "gradient is higher: take the larger of the two.",
         "counters_forgotten": "The optimizer keeps a step counter too: one float32 number for each "
         "parameter tensor, of which there are 12 n_layers + 4.",
-        "one_moment": "AdamW keeps two moments of 4 bytes a parameter; you count one.",
-        "bytes_2": "You count weights and gradients at 2 bytes a parameter. The step is in "
+        "one_moment": "AdamW keeps two moments of 4 bytes per parameter; you count one.",
+        "bytes_2": "You count weights and gradients at 2 bytes per parameter. The step is in "
         "float32: 4 bytes.",
         "head_untied": "You count the head as a matrix of its own. It is tied: the token embedding "
         "again, and counted there.",
         "default_context": "context is the shape's; you take GPT-3's for every model.",
         "biases_forgotten": "You leave out the biases of the linear layers, 9 d_model a layer.",
-        "saved_at_2_bytes": "Your saved activations are those of 2.6, at 2 bytes an element. This "
+        "saved_at_2_bytes": "Your saved activations are those of 2.4, at 2 bytes each. This "
         "step is in float32 and has no dropout masks: count with the measured table.",
-        "paper_doubled": "Your saved activations are twice those of 2.6, with masks. There is no "
+        "paper_doubled": "Your saved activations are twice those of 2.4, with masks. There is no "
         "dropout here, and after the layers a norm and the head keep their inputs.",
         "final_norm_forgotten": "After the last layer the final norm and the head keep their "
-        "inputs too: 2 d_model numbers a token.",
+        "inputs too: 2 d_model numbers per token.",
         "one_layer": "Every layer keeps its activations: multiply by n_layers.",
         "logits_among_saved": "The logits have a key of their own; do not count them among the "
         "saved activations.",

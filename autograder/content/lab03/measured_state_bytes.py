@@ -81,7 +81,7 @@ def _state(parameters: list[int], sizes: list[int], trees: list[Any]) -> dict[st
 
 
 def _adam(rng: np.random.Generator, count: int) -> dict[str, Any]:
-    """What torch's Adam keeps after its first step: a counter and two moments a parameter."""
+    """What torch's Adam keeps after its first step: a counter and two moments per parameter."""
     parameters = [int(n) for n in rng.integers(2, 3000, count)]
     sizes: list[int] = []
     trees = []
@@ -201,9 +201,9 @@ measured_state_bytes = Task(
         "lists_left_out": "Your function does not look into lists within a parameter's state.",
         "tuples_left_out": "Your function does not look into tuples within a parameter's state.",
         "elements": "Your function counts values; a float32 value takes 4 bytes.",
-        "parameters_too": "Your function counts the parameters too, 4 bytes a value. Count what "
+        "parameters_too": "Your function counts the parameters too, 4 bytes per value. Count what "
         "the state holds, which is its values and not its keys.",
-        "formula": "Your function works out 8 bytes a parameter. Look at what is really there: "
+        "formula": "Your function works out 8 bytes per parameter. Look at what is really there: "
         "nothing before the first step, and not every optimizer is Adam.",
     },
 )

@@ -209,7 +209,7 @@ peak_of_step = Task(
         "no_gradients_in_backward": "Your backward leaves out the gradients. By the exercise's "
         "convention they are all there at its end, beside the activations: 4P + A.",
         "moments_forgotten": "Your peaks lack 2P: the two moments are there from the first step.",
-        "gradients_forgotten": "Your peaks take 12 bytes a parameter instead of 16: P is missing, "
-        "the gradients.",
+        "gradients_forgotten": "Your peaks take 12 bytes per parameter instead of 16: P of "
+        "gradients is missing.",
     },
 )

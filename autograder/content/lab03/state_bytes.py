@@ -143,8 +143,8 @@ state_bytes = Task(
         "elements": "Your result counts values. A float32 value takes 4 bytes.",
         "parameters_too": "Your result has the parameters in it, 4 bytes each. Count what the "
         "optimizer keeps beside them.",
-        "one_moment": "Your Adam keeps 4 bytes a parameter. It has two moments: 8.",
-        "twelve_bytes": "Your Adam keeps 12 bytes a parameter: that counts the gradient, or a "
+        "one_moment": "Your Adam keeps 4 bytes per parameter. It has two moments: 8.",
+        "twelve_bytes": "Your Adam keeps 12 bytes per parameter: that counts the gradient, or a "
         "master copy, as state. The two moments alone are 8.",
         "counters_too": "Your Adam has a step counter for each tensor. By this exercise's "
         "convention counters do not count.",
@@ -161,7 +161,7 @@ state_bytes = Task(
         "first_moment_in_adafactor": "Your Adafactor keeps a first moment. The one asked for here "
         "has none.",
         "no_scales": "Your 8-bit Adam has no scales: each block of 256 values needs a float32.",
-        "scales_once": "Your 8-bit Adam has one scale a block. Both moments have scales of their "
+        "scales_once": "Your 8-bit Adam has one scale per block. Both moments have scales of their "
         "own: 2 (n + 4 blocks).",
         "blocks_rounded_down": "Your 8-bit Adam drops the last block where it is short. It has a "
         "scale too: round the number of blocks up.",

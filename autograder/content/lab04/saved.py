@@ -99,7 +99,7 @@ _WRITTEN = {
     "mlp": "Linear(c, 4c), ReLU, Linear(4c, c), with x that requires no gradient",
     "layer_norm": "F.layer_norm(x, (columns,))",
     "attention": "softmax(q @ k.T) @ v",
-    "embedding": "nn.Embedding, called with an index a row",
+    "embedding": "nn.Embedding, called with an index per row",
     "mask": "x.masked_fill(x < 0, 0.0)",
     "double": "torch.sin of a float64 x",
     "two outputs": "a function that returns tanh(x) and exp(x)",

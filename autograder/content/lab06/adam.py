@@ -198,7 +198,7 @@ offloaded_adam = Task(
         "there. Overwrite them with host.write(handle, tensor).",
         "nothing_on_the_host": "Nothing is on the host after a step. m and v live there, each "
         "under a handle.",
-        "gradients_too": "Your host holds 12 bytes a parameter: more than the two moments.",
+        "gradients_too": "Your host holds 12 bytes per parameter: more than the two moments.",
         "params_used_up": "Your optimizer moves nothing after its first step. `params` may be a "
         "generator, as model.parameters() is, which can be gone through once: keep list(params).",
         "not_written_back": "Your moments are zero again in each step: what `get` gives is a "

@@ -21,7 +21,7 @@ __all__ = ["gpu_overlap"]
 
 _RATIO = 1.15
 _ONE_AFTER_THE_OTHER = 0.9  # of the sum of both
-_FASTEST_LINK = 2e12  # bytes a second; NVLink-C2C has 0.45e12 in one direction
+_FASTEST_LINK = 2e12  # bytes per second; NVLink-C2C has 0.45e12 in one direction
 _SECONDS = ("compute", "copies", "student")
 
 

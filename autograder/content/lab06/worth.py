@@ -150,7 +150,7 @@ worth_swapping = Task(
         "costly. Extra time is never below 0: max(0, ...).",
         "hides_behind_forward": "Your function hides the copies behind forward_flops. They hide "
         "behind hidden_flops, the compute between the stage's forward and its backward.",
-        "bits": "Your function turns bytes into bits. The link's rate is in bytes a second.",
+        "bits": "Your function turns bytes into bits. The link's rate is in bytes per second.",
         "hidden_in_bytes": "Your function divides hidden_flops by the link's rate. Operations "
         "take hidden_flops / flops_per_s seconds.",
         "tie_recomputes": "Where both cost the same, the answer is 'swap'.",

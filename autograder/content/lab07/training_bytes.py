@@ -102,7 +102,7 @@ training_bytes = Task(
         write=lambda n, a, recipe: f"training_bytes({n}, {a}, {recipe!r})",
     ),
     mistakes={
-        "no_master_weights": "Your mixed recipes have no master weights: 4 bytes a parameter.",
+        "no_master_weights": "Your mixed recipes have no master weights: 4 bytes per parameter.",
         "master_weights_in_fp32_too": "Your float32 recipes have master weights. Their weights "
         "are in float32 already.",
         "activations_not_halved": "Your activations are those of float32. In the 16-bit recipes "

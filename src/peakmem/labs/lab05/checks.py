@@ -285,6 +285,7 @@ def gap_of(batch_norm_gap: Function) -> Function:
             parameter.grad = torch.ones_like(parameter)
         before = copy.deepcopy(model.state_dict())
         modes = [module.training for module in model.modules()]
+        tracks = getattr(norm, "track_running_stats", None)
         gap = batch_norm_gap(model, torch.tensor(values)[:, None], micro_batch)
         if gap is None or isinstance(gap, Tensor):
             return "a tensor came back" if gap is not None else "no gap came back"
@@ -295,6 +296,9 @@ def gap_of(batch_norm_gap: Function) -> Function:
             return "a mode has changed"
         if any(p.grad is None or p.grad.item() != 1 for p in model.parameters()):
             return "a gradient has changed"
+        trains = all(p.requires_grad for p in model.parameters())
+        if getattr(norm, "track_running_stats", None) is not tracks or not trains:
+            return "a setting has changed"
         return round(float(gap), 3)
 
     return run
