@@ -494,7 +494,7 @@ predicted_link_gb_per_s = None  # your prediction, a number
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-break-even", "locked": true, "schema_version": 3, "solution": false, "task": false}
 own_link, own_flops = link_and_compute(DEVICE)
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-break-even-here", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab06-break-even-here", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_link_gb_per_s, question="GB/s of your link?"):
     print(f"this machine: link {own_link / 1e9:.2f} GB/s, compute {own_flops / 1e12:.3f} Tflop/s")
     print(f"for the link you predicted {predicted_link_gb_per_s} GB/s")
@@ -538,10 +538,7 @@ if predicted(predicted_link_gb_per_s, question="GB/s of your link?"):
 # **Predict first.** Three stages of 100 bytes, forwards of 2 s, backwards of 4 s; room for two; a link of 100
 # bytes/s. Which of the four schedules below finish?
 
-# %%
-predicted_schedules = None  # your prediction, in words
-
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-schedule-tried", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": false, "grade_id": "lab06-schedule-attempts", "locked": true, "schema_version": 3, "solution": false, "task": false}
 three = [Stage(forward_time=2, backward_time=4, saved_bytes=100)] * 3
 attempts = {
     "nothing": [],
@@ -549,6 +546,11 @@ attempts = {
     "out and in": [("out", 0, 0), ("in", 0, 3)],
     "in one step later": [("out", 0, 0), ("in", 0, 4)],
 }
+
+# %%
+predicted_schedules = None  # your prediction, in words
+
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab06-schedule-tried", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_schedules, question="which of the four finish?"):
     for name, attempt in attempts.items():
         try:
@@ -1137,7 +1139,7 @@ score("lab06-plan_joint", globals())
 # %%
 predicted_percent = None  # your prediction, a number
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-gantt", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab06-gantt", "locked": true, "schema_version": 3, "solution": false, "task": false}
 SIZE, SCALE = (512, 1) if DEVICE == "cpu" else (2048, 8)
 factor = torch.randn(SIZE, SIZE, device=DEVICE) / SIZE**0.5
 

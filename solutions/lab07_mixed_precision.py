@@ -445,7 +445,7 @@ score("lab07-loss_scaler", globals())
 predicted_lower_loss = None  # your prediction, "float16" or "bfloat16"
 
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-train", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-train", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def learn(dtype, scaler=None, steps=300):
     """Train in `dtype`; return the loss and the scale of each step."""
     torch.manual_seed(0)
@@ -897,7 +897,7 @@ from autograder.grading.stock import score
 score("lab07-train", globals())
 ### END HIDDEN TESTS
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-experiment", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab07-experiment", "locked": true, "schema_version": 3, "solution": false, "task": false}
 STEPS, LR = 80, 0.001 * PARTS
 
 
@@ -1191,7 +1191,7 @@ score("lab07-training_bytes", globals())
 # %%
 predicted_autocast = None  # your prediction, "more" or "less"
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-copies", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab07-copies", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_autocast, question="does autocast take more or less?"):
     for batch in (64, 4096):
         in_float32 = 8 * batch * 512 * 4 / 2**20  # the output of each ReLU
