@@ -144,7 +144,7 @@ self_check(
         Case(
             (1.0, [0.5]),
             (0.900000002,),  # eps is the 2 at the end
-            "work it out by hand with t = 1, where both hats are exact; update under torch.no_grad()",
+            "work it out on paper with t = 1, where both hats are exact; update under torch.no_grad()",
             fast,
             label="the example: 0.5",
             wrong=changed
@@ -290,7 +290,7 @@ if predicted(predicted_steps, question="Adam's steps to a loss below 1?"):
 #
 # `RECIPES` lists the format of the weights, of the gradients and of the step, and the optimizer. Write
 # `bytes_per_parameter(recipe)`: a dict with exactly the keys `"weights"`, `"gradients"`,
-# `"master_weights"`, `"first_moment"` and `"second_moment"`, in whole bytes, 0 for what there isn't.
+# `"master_weights"`, `"first_moment"` and `"second_moment"`, in whole bytes, 0 for each that is absent.
 # Plain SGD has no moments. An unknown recipe raises `ValueError`; a dict's own `KeyError` will do.
 #
 # *Example:* `"bf16"` has 2 bytes of weights, gradients and each moment, and no master weights: 8 in all.
@@ -801,7 +801,7 @@ score("lab03-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.7 In your own words (core, 2 points, 7 minutes)
 #
-# A friend's model fits with SGD to the last GB. With Adam it runs out of memory in the first step, although
+# A friend's model just fits with SGD. With Adam it runs out of memory in the first step, although
 # forward and backward still go through. In two or three sentences: what was added, when, and would a smaller
 # batch help? (1 point)
 #

@@ -109,7 +109,7 @@ except peakmem.OutOfMemory as error:
 #
 # *Example:* 5 samples, `micro_batch=2`: micro-batches of 2, 2 and 1 samples weigh 0.4, 0.4 and 0.2.
 #
-# **Predict first.** Somebody forgets the weights, and calls `loss_fn(...).backward()` on 4 equal micro-batches.
+# **Predict first.** You forget the weights, and call `loss_fn(...).backward()` on 4 equal micro-batches.
 # How many times too large is the gradient?
 
 # %%
@@ -993,7 +993,7 @@ score("lab05-largest_micro_batch", globals())
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab05-search", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def run(m):
-    """Run a micro-batch of m samples under the budget, and say what came of it."""
+    """Run a micro-batch of m samples under the budget, and say whether it fits."""
     try:
         peak = measured_peak(m, budget_bytes=BUDGET)
     except peakmem.OutOfMemory:
@@ -1010,7 +1010,7 @@ if predicted(predicted_runs, question="runs for 1024 sizes, at most?"):
 #
 # 5.1 assumed that a sample's loss doesn't depend on the other samples. *Batch norm* breaks that: in training it
 # subtracts the mean over the batch's samples and divides by their standard deviation. A
-# micro-batch has others, and no weighting mends that. Layer norm looks at one sample at a time, one reason why
+# micro-batch has its own mean and deviation, and no weighting mends that. Layer norm looks at one sample at a time, one reason why
 # language models use it.
 #
 # Write `batch_norm_gap(model, x, micro_batch)`: run the model in *training* mode on the full batch `x`, and on

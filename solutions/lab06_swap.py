@@ -400,7 +400,7 @@ score("lab06-stream_forward", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-worth_swapping-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.3 Swap, recompute or keep? (core, 2 points, 13 minutes)
 #
-# Lab 4 got rid of an activation by computing it again. A swap
+# Lab 4 dropped an activation and computed it again. A swap
 # costs two copies; but a copy needs no arithmetic, so it can hide behind what the device computes between the
 # stage's forward and its backward, `hidden_flops` in all. Only what sticks out is extra time:
 #
@@ -411,6 +411,8 @@ score("lab06-stream_forward", globals())
 # Write `worth_swapping(stage, link_bytes_per_s, flops_per_s)`. `stage` has the attributes `saved_bytes`,
 # `forward_flops` and `hidden_flops`. Return `"keep"` if `saved_bytes` is 0, `"swap"` if swapping costs **no
 # more** than recomputing, and `"recompute"` otherwise.
+#
+# *Points:* all or nothing.
 #
 # *Example:* 1 GB over 32 GB/s: two copies take 62.5 ms. 15 Tflop at 300 Tflop/s hide 50 ms of them. Recomputing
 # 6 Tflop takes 20 ms, more than 12.5. So swap.
@@ -548,7 +550,7 @@ attempts = {
 }
 
 # %%
-predicted_schedules = None  # your prediction, in words
+predicted_schedules = None  # your prediction, such as "nothing, out only"
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab06-schedule-tried", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_schedules, question="which of the four finish?"):
@@ -636,7 +638,7 @@ def at_most(limit, *problem):
 large = [Stage(3, 2, 10), Stage(1, 2, 30), Stage(2, 4, 60), Stage(1, 4, 10), Stage(1, 6, 30)]
 NEVER = "a schedule that never finishes"
 STUCK = {NEVER: "read above what simulate says: which step or copy waits, and for what?"}
-SLOW = "what goes out without need makes backward wait for it"
+SLOW = "a stage that goes out without need makes backward wait for it"
 ALONE = "one stage at a time on the device: 22 is the least"
 self_check(
     makespan,
@@ -1275,7 +1277,7 @@ score("lab06-gpu_overlap", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - What is used rarely, or has much compute around it, may go: moments first, weights next.
+# - Tensors that are used rarely, or have much compute around them, may go: moments first, weights next.
 # - A cache that is never emptied is a leak.
 # - A swap is free from a link of $2 \cdot \text{flops per second} / \text{intensity}$ on. Below that, compare
 #   it with recomputing.

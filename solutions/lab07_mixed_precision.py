@@ -18,7 +18,7 @@
 #
 # A number in float16 or bfloat16 takes 2 bytes, in float32 it takes 4. So the activations of a training step
 # halve, and recent GPUs multiply such numbers several times faster. The price is range and precision. *Mixed
-# precision* pays it where it is cheap: most work is done in 16 bits, and what would go wrong there stays in 32.
+# precision* pays it where it is cheap: most work is done in 16 bits, and the steps that would go wrong there stay in 32.
 #
 # **You will be able to**
 # - say why gradients vanish in float16, and write the loss scaler that saves them;
@@ -52,6 +52,7 @@ from torch import nn
 
 import peakmem
 from peakmem import plots
+from peakmem.hardware import accelerator
 from peakmem.labs import Case, close, predicted, self_check, show_figure, whole
 from peakmem.labs.lab07 import (
     autocast_keeps,
@@ -72,7 +73,7 @@ print("The small trainings run on the CPU in either case, so that you see the lo
 # ## The model of this lab
 #
 # A small GPT (2 layers, 32 features, 32 tokens) learns which token follows which, on a CPU in seconds. In one
-# thing it is like a large one: its loss is a mean over a **huge** batch, of 16.8 million tokens, cut into 65,536
+# respect it is like a large one: its loss is a mean over a **huge** batch, of 16.8 million tokens, cut into 65,536
 # micro-batches of 256. Each adds its share, so `model(tokens, targets)` returns `loss / 65536`, and that factor
 # stands in every gradient. All micro-batches are alike here, so we run one and multiply the step by 65536. Losses
 # are computed in float32.
@@ -107,6 +108,8 @@ print(
 #
 # **Convention:** `dtype` is `"float16"` or `"bfloat16"`, anything else raises `ValueError`. Count over all tensors
 # together; 0.0 if no value is nonzero. Leave the tensors as they are.
+#
+# *Points:* all or nothing.
 #
 # *Example:* of 1e-8, 1e-3 and 0, with `"float16"` and `scale=1.0`, one of two is flushed: 0.5. With `scale=8.0` it is
 # 8e-8, which survives: 0.0.
@@ -161,7 +164,7 @@ if predicted(predicted_flushed, question="which share is flushed in float16?"):
     print(
         "These were computed in float32 and cast at the end. A backward in float16 loses far more:"
     )
-    print("what is 0 once makes zeros of all gradients that come from it.")
+    print("once a gradient is 0, all gradients that are computed from it are 0, too.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-flushed_fraction", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 7.1, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -180,8 +183,8 @@ score("lab07-flushed_fraction", globals())
 # Write `best_scale(grads: list) -> float`: the largest power of two from $2^{-24}$ to $2^{24}$ with which **all** scaled
 # values stay finite in float16.
 #
-# **Convention:** what counts is the value after the cast. The largest number is 65504, and what is below 65520,
-# halfway to where the next would be, is rounded to it. No value, or only zeros: $2^{24}$.
+# **Convention:** the value after the cast counts. The largest number is 65504, and anything below 65520,
+# halfway to where the next would be, rounds down to it. No value, or only zeros: $2^{24}$.
 #
 # *Example:* the largest is -3.0. $3 \cdot 2^{14} = 49152$ is finite, $3 \cdot 2^{15}$ is not: 16384.
 #
@@ -941,15 +944,15 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-experiment-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* In naive float16 almost all gradients are 0: here backward casts every gradient on the
-# way down, and what is 0 once makes zeros of all below. Scaling alone brings them back, yet about half of the way is
+# *What the picture shows.* In naive float16 almost all gradients are 0: here backward casts every gradient on its
+# way, and one that is 0 makes zeros of all that follow. Scaling alone brings them back, yet about half of the way is
 # lost: most updates are below half a gap of the float16 weights. With both, float16 follows float32; so does bfloat16
 # without scaling, but its gaps are 8 times as wide, so it needs masters even more: think of 7.4's weight.
 #
 # **How typical is that?** The factor of 1/65536, the small steps and the wide spread of weights (they begin at a
 # standard deviation of 0.3) were chosen so that every effect shows within 80 steps. They only begin the training:
 # the loss is still above $\ln 32 = 3.47$, that of guessing. On an ordinary batch with large steps naive float16 keeps up, as the last line
-# shows. What you saw waits for those who make the batch large and the steps small.
+# shows. You meet these effects once your batch is large and your steps are small.
 #
 # ### In practice
 #
@@ -982,6 +985,8 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
 # - Leave the random numbers as they were: `with torch.random.fork_rng():`.
 #
 # **Convention:** `dtype` is a torch dtype. A leaf that runs twice stands there twice.
+#
+# *Points:* all or nothing.
 #
 # *Example:* `dtype_trace(nn.Sequential(nn.Linear(2, 2)), x, torch.bfloat16)` is `[("0", "bfloat16")]`.
 #
@@ -1114,6 +1119,8 @@ score("lab07-dtype_trace", globals())
 #
 # **Convention:** whole bytes; `activation_bytes_fp32`, a multiple of 4, is what activations take in float32; they have
 # the weights' dtype. An unknown recipe raises `ValueError`.
+#
+# *Points:* all or nothing.
 #
 # *Example:* `training_bytes(10, 400, "mixed")` has 20, 20, 40, 40, 40 and 200.
 #
@@ -1280,6 +1287,11 @@ if torch.cuda.is_available():
 else:
     print("Skipped: exercise 7.10 needs a CUDA GPU, and there is none here.")
     print("Its 2 points are left out of your total. You may still write speedup().")
+    if predicted(predicted_speedup, question="how many times faster is bfloat16?"):
+        print("By data sheet, in Tflop/s:")
+        for name in ("v100-32gb", "t4-16gb", "a100-80gb", "h100-80gb"):
+            print(f"{name:10} {dict(accelerator(name).tflops)}")
+        print(f"you predicted {predicted_speedup} x for bfloat16")
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-gpu_speed", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 7.10, 2 points: hidden cases are run here when your instructor grades the lab on a GPU.
