@@ -155,7 +155,8 @@ def _losses_finding(precision: str, right: Training, found: Sequence[float]) -> 
     if all(_near(precision, right, step, loss) for step, loss in enumerate(found)):
         return None
     step = next(i for i, loss in enumerate(found) if not _near(precision, right, i, loss))
-    said = f"Your loss number {step + 1} is {found[step]:.4g}; float32's is {right.losses[step]:.4g}."
+    expected = right.losses[step]
+    said = f"Your loss number {step + 1} is {found[step]:.4g}; float32's is {expected:.4g}."
     if found[1] > 2 * right.losses[1]:
         return Finding(False, said, ("returns_scaled_loss",))
     # The first loss is that of the weights that were given, whatever the training does later.

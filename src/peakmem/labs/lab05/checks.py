@@ -270,10 +270,7 @@ def searches(largest_micro_batch: Function) -> Function:
 
 
 def gap_of(batch_norm_gap: Function) -> Function:
-    """Return a function (values, micro_batch, ...) -> the gap of one layer, 4 digits of it.
-
-    Returns a sentence instead if the layer is not as it was.
-    """
+    """Return a function (values, micro_batch, ...) -> one layer's gap, or what the call changed."""
 
     def run(
         values: Sequence[float], micro_batch: int, training: bool = True, layer: str = "batch"
@@ -285,7 +282,6 @@ def gap_of(batch_norm_gap: Function) -> Function:
             parameter.grad = torch.ones_like(parameter)
         before = copy.deepcopy(model.state_dict())
         modes = [module.training for module in model.modules()]
-        tracks = getattr(norm, "track_running_stats", None)
         gap = batch_norm_gap(model, torch.tensor(values)[:, None], micro_batch)
         if gap is None or isinstance(gap, Tensor):
             return "a tensor came back" if gap is not None else "no gap came back"
@@ -297,7 +293,7 @@ def gap_of(batch_norm_gap: Function) -> Function:
         if any(p.grad is None or p.grad.item() != 1 for p in model.parameters()):
             return "a gradient has changed"
         trains = all(p.requires_grad for p in model.parameters())
-        if getattr(norm, "track_running_stats", None) is not tracks or not trains:
+        if getattr(norm, "track_running_stats", True) is not True or not trains:
             return "a setting has changed"
         return round(float(gap), 3)
 
