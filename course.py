@@ -43,6 +43,18 @@ LAB_SETTINGS = """{
 }
 """
 
+# nbgrader brings its Validate button and, for instructors, these panels and their menu.
+PAGE_SETTINGS = """{
+  "disabledExtensions": {
+    "@jupyter/nbgrader:assignment-list": true,
+    "@jupyter/nbgrader:course-list": true,
+    "@jupyter/nbgrader:create-assignment": true,
+    "@jupyter/nbgrader:formgrader": true,
+    "@jupyter/nbgrader:menu": true
+  }
+}
+"""
+
 # These draw calculators on a page. Other extensions are slow and fail outside JupyterLab.
 WIDGET_MANAGERS = ("@voila-dashboards/widgets-manager8", "@jupyter-widgets/jupyterlab-manager")
 
@@ -219,6 +231,7 @@ def lab(course: Course, arguments: list[str]) -> int:
     settings = course.venv / "lab-settings"
     settings.mkdir(exist_ok=True)
     (settings / "overrides.json").write_text(LAB_SETTINGS, encoding="ascii")
+    (settings / "page_config.json").write_text(PAGE_SETTINGS, encoding="ascii")
     options = [f"--ServerApp.root_dir={work}", f"--LabApp.default_url={page}"]
     options += [f"--LabApp.app_settings_dir={settings}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:

@@ -44,7 +44,7 @@
 #
 # The core stands alone; 1.1 includes two minutes for this page. If bits are new to you, add twenty.
 #
-# In each exercise you **predict** a number (not graded), **write** a function, **measure**, and
+# In each exercise you **predict** (not graded), **write** a function, **measure**, and
 # **explain** the difference to yourself. Measurements wait for your prediction. Grading tries more cases
 # than self-checks. You need no GPU.
 
@@ -90,6 +90,8 @@ peakmem.lab("lab01_formats")
 # - `bits` is the pattern, an integer of `width` bits, for any `width`.
 # - `encoding` is `"unsigned"`, `"sign-magnitude"`, or `"twos-complement"`. The stub refuses any other.
 # - Return a Python integer. Both zeros are 0.
+#
+# *Points:* all or nothing.
 #
 # *Python's tools for bits:* `bits >> k` drops the lowest $k$ bits, `bits & 0xFF` keeps the lowest 8,
 # `1 << k` is $2^k$. They bind less tightly than `+` and `-`: use parentheses.
@@ -227,9 +229,9 @@ lab01.show_bit_fields()
 # | 0, subnormal (zero if $F = 0$) | $(-1)^S \cdot (F/2^{23}) \cdot 2^{-126}$ |
 # | 255 | $F = 0$: infinity with that sign; otherwise NaN, "not a number" |
 #
-# The 127 is the **bias**: it lets $E$ stand for negative powers too. Exponent field 0 has no leading 1;
-# otherwise no pattern could be zero. Its power is $2^{-126}$, as for $E = 1$, so the gap stays the same
-# below the smallest normal number.
+# The 127 is the **bias**: it lets $E$ stand for negative powers too. The leading 1 isn't stored, so 23 bits
+# give 24 bits of precision. With exponent field 0 there is none, or no pattern could be zero. The power
+# there is $2^{-126}$, as for $E = 1$, so the gap stays the same.
 #
 # Write `decode_fp32(bits)`:
 # - Return the value of the 32 `bits` as a Python float, which holds every fp32 value exactly.

@@ -321,9 +321,9 @@ score("lab02-inconsistent_rows", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the numbers.** The paper calls them 1.3B and 13.0B. For XL only d_model gives that, so the slip
-# is in its heads. For 13B both widths give 12.9 to 13.0 billion. But 40 heads cannot share 5140 equally;
-# 5120 is likely.
+# **Look at the numbers.** The paper calls them 1.3B and 13.0B. For XL only d_model gives that, so its heads
+# are the slip. For 13B both widths give 12.9 to 13.0 billion, and the decimal proves little: the paper's 175.0B
+# is 174.6. But 40 heads cannot share 5140 equally; 5120 is likely.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.4 What a layer keeps (core, 3 points, 12 minutes)
@@ -435,6 +435,8 @@ score("lab02-layer_activation_bytes", globals())
 #   nothing else.
 # - Return the largest number of sequences that **fits** (needed <= budget), 0 if not even one does. `seq`
 #   may exceed `context`.
+#
+# *Points:* all or nothing.
 #
 # *Example:* 1000 bytes are left after the parameters, and a sequence keeps 300: the answer is 3. With
 # exactly 900 left it is 3 as well.
@@ -625,7 +627,9 @@ score("lab02-lifetimes", globals())
 # fit.
 #
 # Write `live_bytes(tensors, n_steps)`: `tensors` is a list of (bytes, first step, last step); return a list
-# of `n_steps` whole numbers. The last step is inclusive; anything before step 0 or after the end is cut off.
+# of `n_steps` whole numbers. The last step is inclusive; steps before 0 or after the end are cut off.
+#
+# *Points:* all or nothing.
 #
 # *Example:* `live_bytes([(10, 0, 1), (5, 1, 3)], 3)` is [10, 15, 5].
 #
@@ -942,7 +946,7 @@ score("lab02-find_the_leak", globals())
 lab02.show_kept()
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-variants-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# How many d per token does a layer keep? How many come after the layers? Count the rows in d alone. The
+# How many d per token does a layer keep? How many come after the layers? Count only rows that are given in d. The
 # small ones are token numbers, each norm's mean and deviation, and (8, 4, 64), one number per token and head.
 #
 # Some models write the function GELU out in simple operators: `0.5 * x * (1 + tanh(...))`. The paper's layer

@@ -143,7 +143,7 @@ self_check(
         Case(
             (1.0, [0.5]),
             (0.900000002,),  # eps is the 2 at the end
-            "work it out by hand with t = 1, where both hats are exact; update under torch.no_grad()",
+            "work it out on paper with t = 1, where both hats are exact; update under torch.no_grad()",
             fast,
             label="the example: 0.5",
             wrong=changed
@@ -800,7 +800,7 @@ score("lab03-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.7 In your own words (core, 2 points, 7 minutes)
 #
-# A friend's model fits with SGD to the last GB. With Adam it runs out of memory in the first step, although
+# A friend's model just fits with SGD. With Adam it runs out of memory in the first step, although
 # forward and backward still go through. In two or three sentences: what was added, when, and would a smaller
 # batch help? (1 point)
 #

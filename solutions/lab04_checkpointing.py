@@ -912,7 +912,13 @@ weight, scale = nn.Parameter(torch.randn(50, 20)), torch.ones(20)
 self_check(
     saved_bytes,
     [
-        saves(lambda x: x * x, 4000, "x * x saves x.", "x * x", wrong={8000: "Once a storage."}),
+        saves(
+            lambda x: x * x,
+            4000,
+            "x * x saves x.",
+            "x * x",
+            wrong={8000: "Count each storage once."},
+        ),
         saves(lambda x: torch.exp(2.5 * x), 4000, "exp saves its result.", "exp(2.5 x)"),
         saves(lambda x: x + 1, 0, "x + 1 saves nothing.", "x + 1"),
         saves(lambda x: x[:10] ** 2, 4000, "A view keeps its whole storage.", "a slice"),
@@ -1376,6 +1382,11 @@ if torch.cuda.is_available():
         print(f"Segments of 4 take {overhead:.0f}% longer; you predicted {predicted_overhead}.")
 else:
     print("Skipped: exercise 4.9 needs a CUDA GPU. Its 2 points are left out of your total.")
+    if predicted(predicted_overhead, question="How much longer, in percent?"):
+        share = 100 * recomputed_layers(16, 4) / (3 * 16)  # a step takes the time of three forwards
+        print(
+            f"On paper, segments of 4 take {share:.0f}% longer; you predicted {predicted_overhead}."
+        )
 
 # %% nbgrader={"grade": true, "grade_id": "lab04-gpu_tradeoff", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 4.9, 2 points: hidden cases are run here when your instructor grades the lab on a GPU.

@@ -1017,7 +1017,8 @@ if predicted(predicted_runs, question="runs for 1024 sizes, at most?"):
 # on micro-batches whose outputs you join again. Return the largest absolute difference, a plain float.
 #
 # **Convention:** `model.train()` puts all layers in training mode. The model is left as it was: each layer's
-# mode, its gradients, and batch norm's *running statistics*, which each forward in training mode moves.
+# mode and settings, gradients and `requires_grad`, and batch norm's *running statistics*, which each forward in
+# training mode moves.
 # Batch norm never gets a micro-batch of one sample, and no model has dropout.
 #
 # *Points:* all or nothing. *Example:* one batch norm, `x` = 0, 0, 1, 1 (one feature), `micro_batch=2`. The full batch becomes
@@ -1049,6 +1050,7 @@ said = {
     "running statistics have changed": "work on copy.deepcopy(model)",
     "a mode has changed": "each layer's mode must be as it was: work on a copy",
     "a gradient has changed": "leave the model's gradients alone: work on a copy",
+    "a setting has changed": "track_running_stats or requires_grad has changed: work on a copy",
     0.0: "no gap? In evaluation mode batch norm doesn't look at the batch: call train()",
 }
 self_check(

@@ -412,6 +412,8 @@ score("lab06-stream_forward", globals())
 # `forward_flops` and `hidden_flops`. Return `"keep"` if `saved_bytes` is 0, `"swap"` if swapping costs **no
 # more** than recomputing, and `"recompute"` otherwise.
 #
+# *Points:* all or nothing.
+#
 # *Example:* 1 GB over 32 GB/s: two copies take 62.5 ms. 15 Tflop at 300 Tflop/s hide 50 ms of them. Recomputing
 # 6 Tflop takes 20 ms, more than 12.5. So swap.
 #
@@ -494,7 +496,7 @@ predicted_link_gb_per_s = None  # your prediction, a number
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-break-even", "locked": true, "schema_version": 3, "solution": false, "task": false}
 own_link, own_flops = link_and_compute(DEVICE)
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-break-even-here", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab06-break-even-here", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_link_gb_per_s, question="GB/s of your link?"):
     print(f"this machine: link {own_link / 1e9:.2f} GB/s, compute {own_flops / 1e12:.3f} Tflop/s")
     print(f"for the link you predicted {predicted_link_gb_per_s} GB/s")
@@ -538,10 +540,7 @@ if predicted(predicted_link_gb_per_s, question="GB/s of your link?"):
 # **Predict first.** Three stages of 100 bytes, forwards of 2 s, backwards of 4 s; room for two; a link of 100
 # bytes/s. Which of the four schedules below finish?
 
-# %%
-predicted_schedules = None  # your prediction, in words
-
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-schedule-tried", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": false, "grade_id": "lab06-schedule-attempts", "locked": true, "schema_version": 3, "solution": false, "task": false}
 three = [Stage(forward_time=2, backward_time=4, saved_bytes=100)] * 3
 attempts = {
     "nothing": [],
@@ -549,6 +548,11 @@ attempts = {
     "out and in": [("out", 0, 0), ("in", 0, 3)],
     "in one step later": [("out", 0, 0), ("in", 0, 4)],
 }
+
+# %%
+predicted_schedules = None  # your prediction, such as "nothing, out only"
+
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab06-schedule-tried", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_schedules, question="which of the four finish?"):
     for name, attempt in attempts.items():
         try:
@@ -1139,7 +1143,7 @@ score("lab06-plan_joint", globals())
 # %%
 predicted_percent = None  # your prediction, a number
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-gantt", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab06-gantt", "locked": true, "schema_version": 3, "solution": false, "task": false}
 SIZE, SCALE = (512, 1) if DEVICE == "cpu" else (2048, 8)
 factor = torch.randn(SIZE, SIZE, device=DEVICE) / SIZE**0.5
 
@@ -1275,7 +1279,7 @@ score("lab06-gpu_overlap", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - Data that is used rarely, or has much compute around it, may go: moments first, weights next.
+# - Tensors that are used rarely, or have much compute around them, may go: moments first, weights next.
 # - A cache that is never emptied is a leak.
 # - A swap is free from a link of $2 \cdot \text{flops per second} / \text{intensity}$ on. Below that, compare
 #   it with recomputing.

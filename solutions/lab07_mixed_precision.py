@@ -52,6 +52,7 @@ from torch import nn
 
 import peakmem
 from peakmem import plots
+from peakmem.hardware import accelerator
 from peakmem.labs import Case, close, predicted, self_check, show_figure, whole
 from peakmem.labs.lab07 import (
     autocast_keeps,
@@ -108,6 +109,8 @@ print(
 # **Convention:** `dtype` is `"float16"` or `"bfloat16"`, anything else raises `ValueError`. Count over all tensors
 # together; 0.0 if no value is nonzero. Leave the tensors as they are.
 #
+# *Points:* all or nothing.
+#
 # *Example:* of 1e-8, 1e-3 and 0, with `"float16"` and `scale=1.0`, one of two is flushed: 0.5. With `scale=8.0` it is
 # 8e-8, which survives: 0.0.
 #
@@ -144,6 +147,7 @@ self_check(
         Case((example, "float16", 1.0), 0.5, "the example", wrong={1 / 3: ZERO, 2 / 3: ZERO}),
         Case((example, "float16", 8.0), 0.0, "scale first, then cast"),
         Case((example, "bfloat16", 1.0), 0.0, "bfloat16 goes down to 2^-133"),
+        Case(([torch.tensor([2.0**-135])], "bfloat16", 1.0), 1.0, "2^-135 is flushed there, too"),
         Case(([torch.tensor([2.0**-24, 4e-8])], "float16", 1.0), 0.0, TINY),
         Case(([torch.tensor([2.0**-25])], "float16", 1.0), 1.0, "half of 2^-24 rounds to 0"),
         Case(([torch.tensor([1e5])], "float16", 1.0), 0.0, "1e5 is inf, and not 0"),
@@ -160,7 +164,7 @@ if predicted(predicted_flushed, question="which share is flushed in float16?"):
     print(
         "These were computed in float32 and cast at the end. A backward in float16 loses far more:"
     )
-    print("once a gradient is 0, so are all that come from it.")
+    print("once a gradient is 0, all gradients that are computed from it are 0, too.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-flushed_fraction", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 7.1, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -179,8 +183,8 @@ score("lab07-flushed_fraction", globals())
 # Write `best_scale(grads: list) -> float`: the largest power of two from $2^{-24}$ to $2^{24}$ with which **all** scaled
 # values stay finite in float16.
 #
-# **Convention:** what counts is the value after the cast. The largest number is 65504, and values below
-# 65520, halfway to where the next would be, are rounded to it. No value, or only zeros: $2^{24}$.
+# **Convention:** the value after the cast counts. The largest number is 65504, and anything below 65520,
+# halfway to where the next would be, rounds down to it. No value, or only zeros: $2^{24}$.
 #
 # *Example:* the largest is -3.0. $3 \cdot 2^{14} = 49152$ is finite, $3 \cdot 2^{15}$ is not: 16384.
 #
@@ -208,7 +212,7 @@ self_check(
     best_scale,
     [
         Case(([torch.tensor([1.0, -3.0])],), 16384, "the sign doesn't matter: -3 overflows too"),
-        Case(([torch.ones(2), torch.tensor([3.0])],), 16384, "look at all tensors"),
+        Case(([torch.ones(2), torch.tensor([3.0]), torch.ones(1)],), 16384, "look at all tensors"),
         Case(([torch.full((16,), 3.0)],), 16384, "the largest value decides, not a norm"),
         Case(([torch.tensor([65519.0])],), 1, "65519 rounds to 65504, which is finite"),
         Case(([torch.tensor([65520.0])],), 0.5, "65520 rounds to inf; scales may be below 1"),
@@ -404,6 +408,12 @@ self_check(
             "step unscales again after each update: forget there that unscale_ was called",
         ),
         Case(([1.0] * 4,), ([0.5, 0, -0.5, -1], [8, 16, 16, 32]), "interval=2", fast),
+        Case(
+            ([1.0, 1.0, math.inf],),
+            ([0.5, 0.0, 0.0], [8, 24, 6]),
+            "use growth and backoff",
+            {**fast, "growth": 3.0, "backoff": 0.25},
+        ),
         Case(([math.inf],), ([1.0], [0.5]), "a scale may fall below 1", {"initial": 1.0}),
         Case((1.0,), (0.5, 1.0, 0.5), GROUPS, label="two groups", function=two_groups),
         Case((math.inf,), (1.0, 1.0, 1.0), GROUPS, label="inf in the second", function=two_groups),
@@ -439,7 +449,7 @@ score("lab07-loss_scaler", globals())
 predicted_lower_loss = None  # your prediction, "float16" or "bfloat16"
 
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-train", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-train", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def learn(dtype, scaler=None, steps=300):
     """Train in `dtype`; return the loss and the scale of each step."""
     torch.manual_seed(0)
@@ -806,19 +816,20 @@ def weights_of(model):
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
-def way_of(precision, lr=0.001 * PARTS, factor=1.0):
-    """Train for 3 steps; return the losses, and how far the weights moved."""
+def way_of(precision, lr=0.001, factor=2.0**-6):
+    """Train for 3 steps on a loss times `factor`; return the losses, and how far the weights went."""
     model = language_model(PARTS, factor)
     start = weights_of(model)
-    losses = train(model, [(TOKENS, TARGETS)] * 3, precision, lr=lr)
+    losses = train(model, [(TOKENS, TARGETS)] * 3, precision, lr=lr * PARTS / factor)
     assert all(p.dtype == torch.float32 for p in model.parameters()), "the model stays float32"
     return losses, weights_of(model) - start
 
 
 def losses_fall(precision):
     """Return whether 3 losses fall, from the right one; if not, the losses."""
-    losses, _ = way_of(precision)
-    begin = len(losses) == 3 and abs(losses[0] * PARTS - 4.95) < 0.2
+    losses, _ = way_of(precision, lr=0.01, factor=1.0)
+    first = language_model(PARTS)(TOKENS, TARGETS).item()
+    begin = len(losses) == 3 and abs(losses[0] / first - 1) < 0.002  # a step takes off over 0.01
     if begin and losses == sorted(losses)[::-1]:
         return FALL
     return f"times PARTS {[round(float(loss) * PARTS, 3) for loss in losses]}"
@@ -852,7 +863,7 @@ def share_of_bytes(precision):
 
 def overflow_skipped():
     """Return what three steps do whose gradients overflow: how many losses, how many weights move."""
-    losses, way = way_of("float16", lr=1e-9, factor=2.0**40)
+    losses, way = way_of("float16", factor=2.0**40)
     return f"{len(losses)} losses, {int((way != 0).sum())} weights moved"
 
 
@@ -890,7 +901,7 @@ from autograder.grading.stock import score
 score("lab07-train", globals())
 ### END HIDDEN TESTS
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-experiment", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab07-experiment", "locked": true, "schema_version": 3, "solution": false, "task": false}
 STEPS, LR = 80, 0.001 * PARTS
 
 
@@ -976,6 +987,8 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
 # - Leave the random numbers as they were: `with torch.random.fork_rng():`.
 #
 # **Convention:** `dtype` is a torch dtype. A leaf that runs twice is listed twice.
+#
+# *Points:* all or nothing.
 #
 # *Example:* `dtype_trace(nn.Sequential(nn.Linear(2, 2)), x, torch.bfloat16)` is `[("0", "bfloat16")]`.
 #
@@ -1109,6 +1122,8 @@ score("lab07-dtype_trace", globals())
 # **Convention:** whole bytes; `activation_bytes_fp32`, a multiple of 4, is what activations take in float32; they have
 # the weights' dtype. An unknown recipe raises `ValueError`.
 #
+# *Points:* all or nothing.
+#
 # *Example:* `training_bytes(10, 400, "mixed")` has 20, 20, 40, 40, 40 and 200.
 #
 # **Predict first.** GPT-3 has 175 billion parameters. How many GB fewer do all entries but the activations take in
@@ -1185,7 +1200,7 @@ score("lab07-training_bytes", globals())
 # %%
 predicted_autocast = None  # your prediction, "more" or "less"
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-copies", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab07-copies", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_autocast, question="does autocast take more or less?"):
     for batch in (64, 4096):
         in_float32 = 8 * batch * 512 * 4 / 2**20  # the output of each ReLU
@@ -1274,6 +1289,11 @@ if torch.cuda.is_available():
 else:
     print("Skipped: exercise 7.10 needs a CUDA GPU, and there is none here.")
     print("Its 2 points are left out of your total. You may still write speedup().")
+    if predicted(predicted_speedup, question="how many times faster is bfloat16?"):
+        print("By data sheet, in Tflop/s:")
+        for name in ("v100-32gb", "t4-16gb", "a100-80gb", "h100-80gb"):
+            print(f"{name:10} {dict(accelerator(name).tflops)}")
+        print(f"you predicted {predicted_speedup} x for bfloat16")
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-gpu_speed", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 7.10, 2 points: hidden cases are run here when your instructor grades the lab on a GPU.

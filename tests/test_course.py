@@ -262,6 +262,9 @@ def test_lab_opens_the_students_copy(folder: Path) -> None:
         "fetchNews": "false",
         "checkForUpdates": False,
     }
+    page = json.loads((settings / "page_config.json").read_text())
+    assert page["disabledExtensions"]["@jupyter/nbgrader:create-assignment"] is True
+    assert "@jupyter/nbgrader:validate-assignment" not in page["disabledExtensions"]
 
 
 def test_lab_without_a_name_copies_all_of_them(folder: Path) -> None:

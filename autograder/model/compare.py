@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding
 from peakmem.labs.compare import same, show, whole
 
@@ -24,6 +26,7 @@ def by_reference(
     equal: Callable[[Any, Any], bool] = same,
     write: Callable[..., str] | None = None,
     form: Callable[[Any], str] | None = None,
+    item: str = "",
 ) -> Callable[[Case, Answer], Mapping[str, Finding]]:
     """Return a judge for a probe that answers `call_each(function, calls)`.
 
@@ -31,7 +34,8 @@ def by_reference(
     mutants take the same arguments. If the reference raises an exception, the student's function
     has to raise the same type. `equal(expected, got)` compares two values, `write(*arguments)`
     formats a call as a student would write it, and `form(value)` formats a result; by default
-    both are formatted by `show`.
+    both are formatted by `show`. If results are lists, `item` says what an item stands for, such as
+    "step", and the message names the first one that differs instead of showing both lists.
     """
 
     def judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -46,7 +50,12 @@ def by_reference(
                 continue
             if tuple(got[:2]) == ("raised", "NotImplementedError"):
                 return NOT_WRITTEN
-            said = _difference(arguments, expected, got, write=write, form=form or show)
+            call = write(*arguments) if write else ", ".join(show(a) for a in arguments)
+            said = _first_difference(expected, got, equal, form or show) if item else ""
+            if said:
+                said = f"For {call}: your list first differs at {item} {said}"
+            else:
+                said = _difference(call, expected, got, form or show)
             return Finding(False, said, mistakes=tuple(explanations(calls, outcomes)))
         return Finding(True)
 
@@ -90,15 +99,27 @@ def _agrees(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, Any], b
     return equal(expected[1], got[1])
 
 
-def _difference(
-    arguments: Sequence[Any],
+def _first_difference(
     expected: Outcome,
     got: Sequence[Any],
-    *,
-    write: Callable[..., str] | None,
+    equal: Callable[[Any, Any], bool],
     form: Callable[[Any], str],
 ) -> str:
-    call = write(*arguments) if write else ", ".join(show(a) for a in arguments)
+    """Where two lists of the same length first differ, and how; "" if they aren't such lists."""
+    if expected[0] != "value" or got[0] != "value":
+        return ""
+    right, found = expected[1], got[1].tolist() if isinstance(got[1], np.ndarray) else got[1]
+    if not isinstance(found, (list, tuple)) or len(right) != len(found):
+        return ""
+    for place, (one, other) in enumerate(zip(right, found, strict=True)):
+        if not equal(one, other):
+            return f"{place}. Expected {form(one)}, but got {form(other)}."
+    return ""
+
+
+def _difference(
+    call: str, expected: Outcome, got: Sequence[Any], form: Callable[[Any], str]
+) -> str:
     return f"For {call}: expected {_expected_text(expected, form)}, but {_got_text(got, form)}."
 
 

@@ -27,6 +27,18 @@ LAB_SETTINGS = """{
 }
 """
 
+# nbgrader brings its Validate button and, for instructors, these panels and their menu.
+PAGE_SETTINGS = """{
+  "disabledExtensions": {
+    "@jupyter/nbgrader:assignment-list": true,
+    "@jupyter/nbgrader:course-list": true,
+    "@jupyter/nbgrader:create-assignment": true,
+    "@jupyter/nbgrader:formgrader": true,
+    "@jupyter/nbgrader:menu": true
+  }
+}
+"""
+
 
 class Stop(Exception):
     """An error message for the user: what is wrong, and what to do."""
@@ -122,6 +134,7 @@ def open_lab(folder: Path, python: Path, lab: str, options: list[str]) -> int:
     settings = folder / ".jupyter-settings"
     settings.mkdir(exist_ok=True)
     (settings / "overrides.json").write_text(LAB_SETTINGS, encoding="ascii")
+    (settings / "page_config.json").write_text(PAGE_SETTINGS, encoding="ascii")
     page = f"/lab/tree/{lab}/{lab}.ipynb" if lab else "/lab"
     given = [f"--ServerApp.root_dir={own}", f"--LabApp.default_url={page}"]
     given += [f"--LabApp.app_settings_dir={settings}"]

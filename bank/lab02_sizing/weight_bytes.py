@@ -174,3 +174,15 @@ def weight_bytes(n_params, dtype):
     if dtype not in sizes:
         raise ValueError(f"unknown dtype {dtype}")
     return math.ceil(n_params * sizes[dtype])
+
+
+# %% wrong: float_quotient
+"""Bits divided with /, which is a float before ceil sees it."""
+import math
+
+
+def weight_bytes(n_params, dtype):
+    bits = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
+    if dtype not in bits:
+        raise ValueError(f"unknown dtype {dtype}")
+    return math.ceil(n_params * bits[dtype] / 8)

@@ -102,6 +102,39 @@ def lean_adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
                 pl[a:b] -= x
 
 
+# %% right: row_by_row
+"""Takes a tensor's rows one by one, however short, and cuts the long ones."""
+import torch
+
+MOST = 10_000
+
+
+def runs_of(tensor):
+    if tensor.ndim > 1:
+        for row in tensor:
+            yield from runs_of(row)
+    elif tensor.ndim == 1:
+        yield from tensor.split(MOST)
+    else:
+        yield tensor
+
+
+def lean_adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    with torch.no_grad():
+        for i, (param, grad) in enumerate(zip(params, grads)):
+            if grad is None:
+                continue
+            if i not in state:
+                state[i] = [0, torch.zeros_like(param), torch.zeros_like(param)]
+            state[i][0] += 1
+            t, m_all, v_all = state[i]
+            for p, g, m, v in zip(*map(runs_of, (param, grad, m_all, v_all))):
+                m.mul_(betas[0]).add_(g, alpha=1 - betas[0])
+                v.mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
+                root = v.div(1 - betas[1] ** t).sqrt_().add_(eps)
+                p.sub_(m.div(1 - betas[0] ** t).div_(root).mul_(lr))
+
+
 # %% wrong: does_nothing
 """Takes no memory, for it does nothing."""
 import math

@@ -285,3 +285,39 @@ def batch_norm_gap(model, x, micro_batch):
     with torch.no_grad():
         pieces = torch.cat([twin(piece) for piece in x.split(micro_batch)])
         return (twin(x) - pieces).abs().max().item()
+
+
+# %% wrong: stops_tracking
+"""Keeps the running statistics by switching their tracking off, and leaves it off."""
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    modes = [(module, module.training) for module in model.modules()]
+    for module, _ in modes:
+        if hasattr(module, "track_running_stats"):
+            module.track_running_stats = False
+    model.train()
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with torch.no_grad():
+        whole = model(x)
+        pieces = torch.cat([model(piece) for piece in x.split(micro_batch)])
+    model.load_state_dict(state)
+    for module, mode in modes:
+        module.training = mode
+    return (whole - pieces).abs().max().item()
+
+
+# %% wrong: parameters_frozen
+"""Switches gradients off parameter by parameter, and never on again."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    twin = copy.deepcopy(model).train()
+    pieces = torch.cat([twin(piece) for piece in x.split(micro_batch)])
+    return (twin(x) - pieces).abs().max().item()

@@ -328,34 +328,15 @@ def swap_saved_tensors(host):
         yield
 
 
-# %% wrong: four_lines
-"""The four-line version: put and get. [earns 3]"""
-import weakref
+# %% wrong: put_and_get
+"""The text's short first version: pack puts, unpack gets. [earns 3]"""
 from contextlib import contextmanager
 
-import torch
 from torch.autograd.graph import saved_tensors_hooks
-
-from peakmem.tiers import layout_of, rebuild, whole_storage
-
-
-class Parcel:
-    def __init__(self, host, tensor):
-        self.host = host
-        self.handle = host.put(whole_storage(tensor))
-
-    def __del__(self):
-        self.host.free(self.handle)
-
-
-def is_parameter(tensor):
-    return isinstance(tensor, torch.nn.Parameter) or isinstance(tensor._base, torch.nn.Parameter)
 
 
 @contextmanager
 def swap_saved_tensors(host):
-    known = weakref.WeakKeyDictionary()
-
     def pack(tensor):
         return host.put(tensor)
 

@@ -608,3 +608,31 @@ def train(model, batches, precision, lr=0.1):
         if precision == "float16" and good % 20 == 0:
             scale *= 2
     return losses
+
+
+# %% wrong: loss_after_the_step
+"""Runs the model once more after each step, and lists that loss. [earns 3]"""
+import torch
+from torch.func import functional_call
+
+
+def train(model, batches, precision, lr=0.1):
+    dtype = getattr(torch, precision)
+    scale = 2.0**14 if precision == "float16" else 1.0
+    losses = []
+
+    def low():
+        return {name: p.detach().to(dtype) for name, p in model.named_parameters()}
+
+    for batch in batches:
+        copies = {name: copy.requires_grad_() for name, copy in low().items()}
+        (functional_call(model, copies, batch) * scale).backward()
+        gradients = {name: copy.grad.float() / scale for name, copy in copies.items()}
+        if all(gradient.isfinite().all() for gradient in gradients.values()):
+            with torch.no_grad():
+                for name, p in model.named_parameters():
+                    p -= lr * gradients[name]
+        del copies, gradients
+        with torch.no_grad():
+            losses.append(functional_call(model, low(), batch).item())
+    return losses

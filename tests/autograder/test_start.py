@@ -86,6 +86,7 @@ def test_what_both_entries_do_they_do_alike() -> None:
     # Each of the two files stands alone, so what they share is in both.
     assert inspect.getsource(start.copy_new_files) == inspect.getsource(course.copy_new_files)
     assert start.LAB_SETTINGS == course.LAB_SETTINGS
+    assert start.PAGE_SETTINGS == course.PAGE_SETTINGS
     assert (start.OLDEST, start.NEWEST) == (course.OLDEST, course.NEWEST)
 
 

@@ -50,6 +50,9 @@ def test_a_student_opens_runs_solves_and_validates(
     page.goto(jupyter.address())
     page.get_by_role("heading", name="Lab 1: how numbers are stored").wait_for()
     run_all(page)
+    # nbgrader's panel and menu are for instructors.
+    expect(page.get_by_title("Nbgrader Create Assignment")).to_have_count(0)
+    expect(page.get_by_role("menuitem", name="Nbgrader", exact=True)).to_have_count(0)
     solve(page)
     report = validate(page)
 

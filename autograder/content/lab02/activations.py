@@ -150,19 +150,17 @@ boundary_bytes = Task(
         write=lambda *sizes: f"boundary_bytes({', '.join(map(str, sizes))})",
     ),
     mistakes={
-        "rounded_to_gb": "You round one layer to whole GB before you multiply by the layers, as "
-        "the slide's 96 x 78 does. Multiply exactly.",
+        "rounded_to_gb": "You round one layer to whole GB before you multiply by the layers. "
+        "Multiply exactly.",
         "rounded_and_in_gb": "You round to whole GB before you multiply, and return GB. Multiply "
         "exactly, and return bytes.",
         "in_gb": "Your answer is in GB (10**9 bytes). Return bytes; units are for printing.",
         "in_gib": "Your answer is in GiB (2**30 bytes). Return bytes; units are for printing.",
         "elements": "You count elements. Multiply by the bytes of an element.",
-        "float_product": "Your product passes through a float, which beyond 2**53 no longer holds "
-        "every whole number. Multiply integers.",
+        "float_product": "You multiply floats, and beyond 2**53 a float doesn't hold every whole "
+        "number. Multiply integers.",
         "one_layer": "That is one layer's boundary. There are n_layers of them.",
-        "one_boundary_more": "The convention here is one boundary per layer; you count n_layers + "
-        "1.",
-        "one_boundary_less": "The convention here is one boundary per layer; you count n_layers - "
-        "1.",
+        "one_boundary_more": "Count one boundary per layer, n_layers in all; you count one more.",
+        "one_boundary_less": "Count one boundary per layer, n_layers in all; you count one less.",
     },
 )

@@ -132,6 +132,9 @@ largest_batch = Task(
                 lambda seq, shape: shape["n_layers"] * 34 * seq * shape["d_model"]
             ),
             "seq_cut_to_context": _seq_in_context,
+            "divides_floats": lambda seq, shape, budget: max(
+                int((budget - 16 * _parameters(shape)) / _one_example(seq, shape)), 0
+            ),
         },
         equal=exact_bytes,
         write=lambda seq, shape, budget: f"largest_batch({seq}, {dict(shape)}, {budget})",
@@ -154,6 +157,8 @@ largest_batch = Task(
         "one_layer": "Each layer keeps its activations: multiply by n_layers.",
         "flash": "Attention is standard here, so its probabilities are kept, too: 5as^2b bytes per "
         "layer.",
+        "divides_floats": "You divide with /, and beyond 2**53 a float doesn't hold every whole "
+        "number. Divide with //.",
         "seq_cut_to_context": "Take seq as it is given, also where it exceeds the context.",
     },
 )

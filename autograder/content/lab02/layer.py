@@ -44,6 +44,12 @@ def _but(change: Callable[..., dict[str, int]]) -> Callable[..., dict[str, int]]
     return mutant
 
 
+def _in_floats(s: int, b: int, h: int, a: int, attention: str = "standard") -> dict[str, int]:
+    right = kept_bytes(s, b, h, a, attention)
+    per_element = 11 + (5 * a * s / h if attention == "standard" else 0)
+    return right | {"attention": int(s * b * h * per_element)}
+
+
 _MUTANTS: dict[str, Callable[..., Any]] = {
     "no_masks": _but(
         lambda sbh, as2b, standard: {
@@ -72,6 +78,7 @@ _MUTANTS: dict[str, Callable[..., Any]] = {
             "layer_norms": 8 * sbh,
         }
     ),
+    "formula_in_floats": _in_floats,
     "without_gelu": _but(lambda sbh, as2b, standard: {"mlp": 11 * sbh}),
     "unknown_attention_taken": lambda s, b, h, a, attention="standard": kept_bytes(
         s, b, h, a, attention if attention in _KINDS else "flash"
@@ -129,6 +136,8 @@ layer_activation_bytes = Task(
         "no_scores": "Standard attention keeps its probabilities, too: 5as^2b bytes.",
         "elements_in_fp32": "You count 4 bytes per element; by this convention it is 2 (fp16 or "
         "bf16).",
+        "formula_in_floats": "You compute sbh(11 + 5as/h) in floats, which may end just below the "
+        "whole number. Multiply integers: 11sbh + 5as^2b.",
         "without_gelu": "GELU keeps its input for backward, 4 d_model numbers per token: 8sbh "
         "bytes more.",
         "unknown_attention_taken": "An attention that is neither standard nor flash must raise "

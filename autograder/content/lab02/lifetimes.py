@@ -141,6 +141,7 @@ lifetimes = Task(
             "sources_listed": _sources_listed,
         },
         write=lambda graph, training: f"lifetimes({show(graph, 900)}, {training})",
+        item="operation",
     ),
     mistakes={
         "saves_ignored": "In training, a value that an operation saves lives until that "
@@ -196,13 +197,13 @@ def _live_cases(rng: np.random.Generator) -> list[Case]:
     def draw(beyond: int) -> list[object]:
         n_steps = int(rng.integers(6, 20))
         tensors = []
-        for _ in range(int(rng.integers(4, 15))):
+        for _ in range(int(rng.integers(4, 9))):
             first = int(rng.integers(-beyond, n_steps))
             last = int(rng.integers(max(first, 0), n_steps + beyond))
-            tensors.append([int(rng.integers(1, 10**9)), first, last])
+            tensors.append([int(rng.integers(1, 100)), first, last])
         # Two tensors may have all three numbers in common, or their steps alone.
         tensors.insert(2, list(tensors[0]))
-        tensors.append([int(rng.integers(1, 10**9)), *tensors[1][1:]])
+        tensors.append([int(rng.integers(1, 100)), *tensors[1][1:]])
         return [tensors, n_steps]
 
     two_buffers = [[[10, i, i + 1] for i in range(6)], 7]
@@ -235,10 +236,12 @@ live_bytes = Task(
                 [(b, f, t) for (f, t), b in {(f, t): b for b, f, t in tensors}.items()], n
             ),
             "tensors_counted": lambda tensors, n: _live([(1, f, t) for _, f, t in tensors], n),
+            "floats": lambda tensors, n: list(map(float, _live(tensors, n))),
             "peak_only": lambda tensors, n: max(_live(tensors, n), default=0),
         },
         equal=exact_bytes,
         write=lambda tensors, n: f"live_bytes({show(tensors, 400)}, {n})",
+        item="step",
     ),
     mistakes={
         "negative_steps_wrap": "A tensor from before step 0 is cut off there. In Python a list's "
@@ -255,6 +258,7 @@ live_bytes = Task(
         "same_span_merged": "Two tensors may live over the same steps, and both count. A dict "
         "keyed by the steps keeps one of them.",
         "tensors_counted": "You count how many tensors live. Add up their bytes.",
+        "floats": "Bytes are whole numbers; yours are floats.",
         "peak_only": "Return a list with the bytes of every step; yours is the peak alone.",
     },
 )

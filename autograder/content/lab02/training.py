@@ -183,9 +183,9 @@ predict_training = Task(
         "again, and counted there.",
         "default_context": "context is the shape's; you take GPT-3's for every model.",
         "biases_forgotten": "You leave out the biases of the linear layers, 9 d_model a layer.",
-        "saved_at_2_bytes": "Your saved activations are those of 2.6, at 2 bytes per element. This "
+        "saved_at_2_bytes": "Your saved activations are those of 2.4, at 2 bytes per element. This "
         "step is in float32 and has no dropout masks: count with the measured table.",
-        "paper_doubled": "Your saved activations are twice those of 2.6, with masks. There is no "
+        "paper_doubled": "Your saved activations are twice those of 2.4, with masks. There is no "
         "dropout here, and after the layers a norm and the head keep their inputs.",
         "final_norm_forgotten": "After the last layer the final norm and the head keep their "
         "inputs too: 2 d_model numbers per token.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -81,6 +82,8 @@ weight_bytes = Task(
             "two_bytes_for_fp8": _with(("fp8",), lambda n, dtype: 2 * n),
             "not_whole": lambda n, dtype: _bits(n, dtype) / 8,
             "not_whole_for_int4": _with(("int4",), lambda n, dtype: n / 2),
+            "float_quotient": lambda n, dtype: math.ceil(_bits(n, dtype) / 8),
+            "half_bytes_as_floats": _with(("int4",), lambda n, dtype: math.ceil(n / 2)),
             "unknown_dtype_taken": _else(4),
             "unknown_dtype_none": _else(None),
         },
@@ -98,6 +101,10 @@ weight_bytes = Task(
         "not_whole": "Bytes are whole numbers: use //, and round up. Yours are floats.",
         "not_whole_for_int4": "int4 takes half a byte per number, but the sum is a whole number of "
         "bytes, an int, rounded up.",
+        "float_quotient": "You divide with /, and beyond 2**53 a float doesn't hold every whole "
+        "number. Round up with -(-bits // 8).",
+        "half_bytes_as_floats": "You halve int4's count with /, and beyond 2**53 a float doesn't "
+        "hold every whole number. Round up with -(-n // 2).",
         "unknown_dtype_taken": "Any other dtype must raise ValueError: otherwise a misspelt one "
         "silently gives a wrong size.",
         "unknown_dtype_none": "Any other dtype must raise ValueError; yours returns None.",

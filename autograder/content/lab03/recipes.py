@@ -95,18 +95,18 @@ bytes_per_parameter = Task(
         "no_master_weights": "Your mixed recipes have no master weights, so 'mixed' seems to take "
         "12 bytes per parameter. With them it takes 16: 4 more for the float32 copy that the "
         "optimizer updates.",
-        "master_weights_everywhere": "Your 'fp32' has master weights, which makes 20 bytes a "
+        "master_weights_everywhere": "Your 'fp32' has master weights, which makes 20 bytes per "
         "parameter. Its weights are float32 already, so no second copy is needed: 16 bytes.",
         "master_weights_in_bf16_too": "Your 'bf16' has master weights. This recipe keeps "
         "everything in bfloat16, with no copy: 8 bytes per parameter.",
         "moments_in_16_bits": "Your mixed recipes keep the moments in 16 bits, so 'mixed' seems to "
         "take 12 bytes per parameter. Only weights and gradients are 16-bit there: 16 bytes.",
         "moments_always_float32": "Your 'bf16' keeps the moments in float32, which makes 12 bytes "
-        "a parameter. There they are in bfloat16, 2 bytes each: 8 bytes.",
+        "per parameter. There they are in bfloat16, 2 bytes each: 8 bytes.",
         "gradients_like_weights": "Your 'mixed_fp32_grads' has 16-bit gradients, so it takes 16 "
         "bytes per parameter. Its gradients are in float32: 18 bytes.",
         "gradients_always_float32": "Your gradients are always float32, so 'mixed' takes 18 bytes "
-        "a parameter. In 'mixed' and 'bf16' they have 16 bits like the weights.",
+        "per parameter. In 'mixed' and 'bf16' they have 16 bits like the weights.",
         "momentum_in_sgd": "Your 'sgd' keeps a momentum. Plain SGD remembers nothing: both "
         "moments are 0.",
         "moments_in_sgd": "Your 'sgd' keeps Adam's moments. Plain SGD remembers nothing.",
@@ -171,6 +171,7 @@ largest_model = Task(
             "activations_forgotten": lambda recipe, b, a: _filled(sum(_RECIPES[recipe]), b),
             "activations_added": lambda recipe, b, a: _filled(sum(_RECIPES[recipe]), b + a),
             "rounded_up": lambda recipe, b, a: -(-max(0, b - a) // sum(_RECIPES[recipe])),
+            "divides_floats": lambda recipe, b, a: int(max(0, b - a) / sum(_RECIPES[recipe])),
             "negative": lambda recipe, b, a: (b - a) // sum(_RECIPES[recipe]),
             "not_whole": lambda recipe, b, a: max(0, b - a) / sum(_RECIPES[recipe]),
             "gb_taken_for_gib": lambda recipe, b, a: _filled(
@@ -201,6 +202,8 @@ largest_model = Task(
         "activations_added": "Your result adds the activations to the budget. They take from it.",
         "rounded_up": "Your result rounds up, so the last parameter does not fit. Round down.",
         "negative": "Where the activations alone are over the budget, the answer is 0.",
+        "divides_floats": "You divide with /, and beyond 2**53 a float doesn't hold every whole "
+        "number. Divide with //.",
         "not_whole": "Return a whole number of parameters: round down with //.",
         "gb_taken_for_gib": "Your result treats GB (10**9 bytes) as GiB (2**30 bytes). The "
         "inputs are bytes already; convert nothing.",

@@ -131,9 +131,9 @@ batch_norm_gap = Task(
     judge=_judge,
     mistakes={
         "returns_tensor": "Your function returns a tensor. Return a plain number, with .item().",
-        "model_changed": "The model has changed. In training mode a forward moves batch "
-        "norm's running statistics: work on copy.deepcopy(model), and leave the model's mode and "
-        "gradients alone.",
+        "model_changed": "The model is not as it was. In training mode a forward moves batch "
+        "norm's running statistics: work on copy.deepcopy(model), and leave the model's modes, "
+        "gradients, and settings such as requires_grad alone.",
         "no_gap_in_evaluation": "You see no difference, because the model ran in evaluation mode. "
         "Put (a copy of) it in training mode, where batch norm uses the batch it is given.",
         "mean_instead_of_largest": "You return the mean difference. Return the largest.",

@@ -125,7 +125,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 _ABOUT = {
-    "reused": "a program in which memory is used again",
+    "reused": "a program in which a new tensor gets a freed address",
     "blocks": "a chain of equal blocks",
     "views": "a program with transposes, slices and expanded rows",
     "layouts": "a program with permuted, integer, bool and empty tensors",
@@ -180,7 +180,7 @@ def _once(program: str, saved: Saved, value: Mapping[str, Any]) -> Finding:
             f"Of {_ABOUT[program]}, autograd saves {saved.once:,} bytes of storages that are no "
             f"parameters', each counted once, but {out_bytes:,} went to the host."
         )
-        return Finding(False, said, tuple(_why_more(saved, out_bytes)))
+        return Finding(False, said, tuple(_why_more(saved, value)))
     if value["bytes_in"] > saved.each:
         said = (
             f"In backward of {_ABOUT[program]}, {value['bytes_in']:,} bytes came back, more than "
@@ -190,8 +190,10 @@ def _once(program: str, saved: Saved, value: Mapping[str, Any]) -> Finding:
     return Finding(True)
 
 
-def _why_more(saved: Saved, out_bytes: int) -> Iterator[str]:
-    if out_bytes - saved.once in (saved.parameters_once, saved.parameters_each):
+def _why_more(saved: Saved, value: Mapping[str, Any]) -> Iterator[str]:
+    if _frees_nothing(value):
+        yield "put_and_get"
+    if value["bytes_out"] - saved.once in (saved.parameters_once, saved.parameters_each):
         yield "parameters_too"
     yield "duplicates"
 
@@ -203,8 +205,14 @@ def _nothing_left(program: str, value: Mapping[str, Any]) -> Finding:
         return Finding(False, "After forward, nothing was on the host.", ("swaps_nothing",))
     if value["live_bytes"] == 0:
         return Finding(True)
-    said = f"{value['live_bytes']:,} bytes were left on the host by {_ABOUT[program]}."
-    return Finding(False, said, ("never_freed",))
+    end = "at the end" if program == "dropped" else "after backward"
+    said = f"{value['live_bytes']:,} bytes were still on the host {end}, in {_ABOUT[program]}."
+    names = ("never_freed", "put_and_get") if _frees_nothing(value) else ("never_freed",)
+    return Finding(False, said, names)
+
+
+def _frees_nothing(value: Mapping[str, Any]) -> bool:
+    return bool(value["live_bytes"] == value["bytes_out"] > 0)
 
 
 def _peak(rows: int, value: Mapping[str, Any], answer: Answer) -> Finding:
@@ -275,13 +283,17 @@ swap_saved_tensors = Task(
         "never_freed": "Bytes stay on the host. Autograd lets go of what pack returned after "
         "backward, and when the graph is dropped: free the handle when that object dies, by "
         "weakref.finalize or __del__.",
+        "put_and_get": "Every save puts its tensor on the host once more, and nothing frees it: "
+        "that is the short first version of the text. Let pack return Storages(host).entry(tensor) "
+        "and the layout, so that a storage goes out once and leaves with its last holder.",
         "freed_at_first_use": "A second backward through the same graph gets nothing or the wrong "
         "values. Unpack may be called again: free when the object that pack returned dies, not at "
         "its first use.",
         "stays_on_the_device": "Activations stay on the device although they were copied. "
         "Something still holds them: what pack returns, a dict, or a cache of what came back.",
-        "address_as_identity": "Gradients are wrong where memory is used again. data_ptr() doesn't "
-        "identify a storage for good: when it is freed, the next one may get its address.",
+        "address_as_identity": "Gradients are wrong where a new tensor gets a freed address. "
+        "data_ptr() tells storages apart only while they live: when one is freed, the next may get "
+        "its address.",
         "views_not_restored": "Gradients are wrong where views are saved. Give back the same "
         "shape, strides and offset: get the storage's bytes and use as_strided on them.",
     },

@@ -155,12 +155,13 @@ def _losses_finding(precision: str, right: Training, found: Sequence[float]) -> 
     if all(_near(precision, right, step, loss) for step, loss in enumerate(found)):
         return None
     step = next(i for i, loss in enumerate(found) if not _near(precision, right, i, loss))
-    return Finding(
-        False,
-        f"Your loss number {step + 1} is {found[step]:.3g}; in float32 it is "
-        f"{right.losses[step]:.3g}.",
-        ("returns_scaled_loss",) if found[1] > 2 * right.losses[1] else (),
-    )
+    expected = right.losses[step]
+    said = f"Your loss number {step + 1} is {found[step]:.4g}; float32's is {expected:.4g}."
+    if found[1] > 2 * right.losses[1]:
+        return Finding(False, said, ("returns_scaled_loss",))
+    # The first loss is that of the weights that were given, whatever the training does later.
+    early = precision == "float32" and 0.5 * right.losses[0] < found[0] < right.losses[0]
+    return Finding(False, said, ("loss_after_the_step",) if early and step == 0 else ())
 
 
 def _near(precision: str, right: Training, step: int, loss: float) -> bool:
@@ -237,5 +238,7 @@ train = Task(
         "replaces_parameters": "Your model's parameters are no longer the same float32 tensors. "
         "They are the masters: cast copies of them, and update them in place.",
         "returns_scaled_loss": "Your list holds scaled losses. Return the loss itself.",
+        "loss_after_the_step": "Your list holds each loss as it is after the batch's step. Note it "
+        "before the step: backward needs it there anyway.",
     },
 )

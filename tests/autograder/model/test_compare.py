@@ -113,3 +113,19 @@ def test_what_is_no_outcome_is_not_right(outcomes):
 
 def test_show_cuts_what_is_too_long():
     assert len(show(list(range(1000)))) == 120
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ([0, 1, 7], "For 3: your list first differs at step 2. Expected 2, but got 7."),
+        (np.array([0, 5, 2]), "For 3: your list first differs at step 1. Expected 1, but got 5."),
+        ([0, 1], "For 3: expected [0, 1, 2], but got [0, 1]."),
+        (3, "For 3: expected [0, 1, 2], but got 3."),
+        ([[0], 1, 2], "For 3: your list first differs at step 0. Expected 0, but got [0]."),
+    ],
+)
+def test_the_first_item_that_differs_is_named(answer, said):
+    judge = by_reference(lambda n: list(range(n)), item="step")
+    case = Case(("value",), {"calls": [[3]]})
+    assert judge(case, Answer([("value", answer)]))["value"].said == said

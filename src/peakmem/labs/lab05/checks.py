@@ -295,6 +295,9 @@ def gap_of(batch_norm_gap: Function) -> Function:
             return "a mode has changed"
         if any(p.grad is None or p.grad.item() != 1 for p in model.parameters()):
             return "a gradient has changed"
+        trains = all(p.requires_grad for p in model.parameters())
+        if getattr(norm, "track_running_stats", True) is not True or not trains:
+            return "a setting has changed"
         return round(float(gap), 3)
 
     return run

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from peakmem.probes import Namespace
 from peakmem.probes.lab05.models import normed_perceptron
@@ -34,7 +34,7 @@ def batch_norm_gap(
     model = normed_perceptron(weights, norm).train(training != "off")
     if training == "mixed":
         model[1].eval()
-    modes = [module.training for module in model.modules()]
+    modes, settings = _modes(model), _settings(model)
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
     for buffer in model.buffers():
@@ -46,7 +46,8 @@ def batch_norm_gap(
     changed = {
         "state": after.keys() != state.keys()
         or not all(bool((after[name] == state[name]).all()) for name in state),
-        "mode": [module.training for module in model.modules()] != modes,
+        "mode": _modes(model) != modes,
+        "settings": _settings(model) != settings,
         "gradients": any(
             p.grad is None or not bool((p.grad == 1).all()) for p in model.parameters()
         ),
@@ -56,3 +57,14 @@ def batch_norm_gap(
         "value": "a tensor" if isinstance(value, Tensor) else value,
         "changed": [name for name, is_changed in changed.items() if is_changed],
     }
+
+
+def _modes(model: nn.Module) -> list[bool]:
+    return [module.training for module in model.modules()]
+
+
+def _settings(model: nn.Module) -> list[object]:
+    """What decides how the model runs and trains, beside its state and its modes."""
+    names = ("momentum", "track_running_stats", "_forward_hooks", "_forward_pre_hooks")
+    modules = [[str(getattr(module, name, "")) for name in names] for module in model.modules()]
+    return [modules, [parameter.requires_grad for parameter in model.parameters()]]
