@@ -25,7 +25,7 @@ __all__ = ["audit", "explain", "export", "rejudge", "repair"]
 
 
 def rejudge(course: Course, out: Graded) -> Report:
-    """Judge recorded answers again after a judge was fixed; ask first."""
+    """Judge recorded answers again after a fix or a waiver; ask first."""
     from autograder.review import changes
     from autograder.review import rejudge as again
     from autograder.rules.semester import read_semester
@@ -88,7 +88,7 @@ def export(
         ),
     ] = False,
 ) -> Report:
-    """Write OUT/export: tables, Canvas's file, feedback, statistics."""
+    """Write tables, Canvas's file, all feedback, statistics."""
     from autograder.publish.publishing import publish
 
     require_graded(out)
