@@ -22,6 +22,7 @@ __all__ = [
     "APPROACHES",
     "PARAMETRIC",
     "PF_DAY",
+    "SITE_OVERHEAD",
     "ParametricLoss",
     "TrainingRun",
     "compute_optimal",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 PF_DAY = 10**15 * 24 * 3600  # operations; Kaplan et al. count compute in these
+#: A site's power over its devices' power: cooling and conversion take the rest.
+SITE_OVERHEAD = 1.1
 
 _GOPHER_FLOPS = 5.76e23  # the budget that Hoffmann et al. state their results at
 
@@ -162,7 +165,7 @@ class TrainingRun:
         _require_not_negative("per_device_hour", per_device_hour)
         return self.device_hours * per_device_hour
 
-    def energy_kwh(self, device_watts: float, overhead: float = 1.1) -> float:
+    def energy_kwh(self, device_watts: float, overhead: float = SITE_OVERHEAD) -> float:
         """Return kilowatt-hours.
 
         `overhead` is the site's power over the devices' power (power usage effectiveness, at least
@@ -176,7 +179,9 @@ class TrainingRun:
             )
         return self.device_hours * device_watts / 1000 * overhead
 
-    def co2_kg(self, device_watts: float, grams_per_kwh: float, overhead: float = 1.1) -> float:
+    def co2_kg(
+        self, device_watts: float, grams_per_kwh: float, overhead: float = SITE_OVERHEAD
+    ) -> float:
         """Return kilograms of CO2; a kilowatt-hour of the grid emits `grams_per_kwh` grams."""
         _require_not_negative("grams_per_kwh", grams_per_kwh)
         return self.energy_kwh(device_watts, overhead) * grams_per_kwh / 1000
