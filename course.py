@@ -218,7 +218,7 @@ def can_apt_get() -> bool:
 
 
 def lab(course: Course, arguments: list[str]) -> int:
-    """Open a lab in JupyterLab, in your own copy, which is never overwritten."""
+    """Open a lab in JupyterLab, in a copy that no command overwrites."""
     named = bool(arguments) and not arguments[0].startswith("-")
     chosen = [find_lab(course, arguments[0])] if named else course.released_labs()
     course.set_up()
@@ -240,7 +240,7 @@ def lab(course: Course, arguments: list[str]) -> int:
 
 
 def lecture(course: Course, arguments: list[str]) -> int:
-    """Show a lecture's calculators in the browser; --html FILE writes a static page."""
+    """Show a lecture in the browser; --html FILE writes a static page."""
     named = bool(arguments) and not arguments[0].startswith("-")
     lectures = sorted((course.root / "lectures").glob("lecture*.ipynb"))
     page = find_lecture(lectures, arguments[0]) if named else lectures[0]
@@ -332,7 +332,7 @@ GRADING = (
 
 
 def bench(course: Course, arguments: list[str]) -> int:
-    """Compare predictions, memory budgets, the grader and the meter with measurements."""
+    """Measure the predictions, the grader, the meter and the calculators."""
     named = bool(arguments) and not arguments[0].startswith("-")
     if named and arguments[0] not in BENCHES:
         raise Stop(f"There is no bench named {arguments[0]}. The benches are {', '.join(BENCHES)}.")
@@ -346,7 +346,7 @@ def bench(course: Course, arguments: list[str]) -> int:
 
 
 def gpu(course: Course, arguments: list[str]) -> int:
-    """Run the measurements that need a CUDA GPU, with this Python and its torch, without .venv."""
+    """Run what needs a CUDA GPU, with this Python and its torch, not .venv."""
     missing = [name for name in GPU_NEEDS if importlib.util.find_spec(name) is None]
     if missing:
         raise Stop(
@@ -368,7 +368,7 @@ def build(course: Course, arguments: list[str]) -> int:
 
 
 def test(course: Course, arguments: list[str]) -> int:
-    """Check style, types and built notebooks, and run the tests; --all adds the slow ones."""
+    """Run all checks and the quick tests; --all adds the slow tests."""
     problems = [course.missing(BUBBLEWRAP), course.missing(CHROMIUM)]
     course.set_up(test_tools=True)
     which = [] if "--all" in arguments else ["-m", "not slow"]

@@ -96,7 +96,9 @@ def test_an_unknown_command_gets_the_usage(
 
 def test_help_is_no_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"], Course(folder, Recorder())) == 0
-    assert "lab " in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("  lab ") for line in lines)
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_python_without_venv_gets_one_sentence(

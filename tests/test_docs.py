@@ -37,8 +37,8 @@ def pages(repository: Path) -> list[Path]:
 def test_every_command_in_the_guides_exists(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert autograder(["--help"]) == 0
-    offered = set(re.findall(r"^│ (\w+) ", capsys.readouterr().out, re.MULTILINE))
+    assert autograder(["--help-all"]) == 0
+    offered = set(re.findall(r"^  (\w+)  ", capsys.readouterr().out, re.MULTILINE))
     assert "grade" in offered
     for page in pages(repository):
         text = page.read_text("utf-8")

@@ -26,7 +26,7 @@ MOST_WORDS_A_LINE = 45
 
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _SOLUTION = re.compile(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", re.DOTALL)
-_COLUMNS = ("lab", "cells", "words", "lines", "words a line", "core", "stretch", "points")
+_COLUMNS = ("lab", "cells", "words", "lines", "words/line", "core", "stretch", "points")
 
 
 @dataclass(frozen=True)

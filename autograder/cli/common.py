@@ -110,15 +110,13 @@ class Running:
         typer.Option(
             metavar="N",
             min=1,
-            show_default="number of processors",
-            help="Number of submissions graded at the same time.",
+            show_default="one per processor",
+            help="Submissions graded at the same time.",
         ),
     ] = os.cpu_count() or 1
     insecure: Annotated[
         bool,
-        typer.Option(
-            "--insecure", help="Run students' code WITHOUT the sandbox; marks every result."
-        ),
+        typer.Option("--insecure", help="Run students' code WITHOUT the sandbox; mark results."),
     ] = False
     cell_seconds: Annotated[float, _limit("Seconds a cell may run.")] = Limits.cell_seconds
     submission_seconds: Annotated[float, _limit("Seconds a notebook may run.")] = (

@@ -24,7 +24,7 @@ def formgrade(
     jupyter: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[OPTION]...",
+            metavar="[JUPYTER]...",
             help="Options for JupyterLab, such as --no-browser or --port=9999.",
         ),
     ] = None,

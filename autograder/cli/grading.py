@@ -53,7 +53,7 @@ class Submissions:
     ]
     out: Annotated[
         OutFolder,
-        out_option("Results folder for grades, feedback and gradebook; one for all labs."),
+        out_option("Results folder for grades, pages and gradebook of all labs."),
     ]
     scheduler: Annotated[
         str | None,

@@ -22,12 +22,7 @@ __all__ = ["OK", "PROBLEM", "SCHEMA", "STATUSES", "STOPPED", "USAGE", "Report", 
 
 OK, PROBLEM, USAGE, STOPPED = 0, 1, 2, 130
 SCHEMA = 2  # rises when a key changes meaning or disappears; new keys may appear at any time
-STATUSES = """\
-exit status:
-  0    all is well
-  1    done, but with a problem, named on standard error
-  2    not done: the command line or a file it names is invalid; stderr says why
-  130  stopped by Ctrl-C; run the same command again to continue"""
+STATUSES = "Exit status: 0 all is well, 1 a problem (see stderr), 2 not done, 130 Ctrl-C."
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import typer
 
 from autograder.base.course import Course
 from autograder.base.terminal import say
+from autograder.cli.command import Output
 from autograder.cli.common import Graded, OutFolder, class_report, require_graded
 from autograder.cli.report import OK, PROBLEM, Report, found
 
@@ -25,7 +26,7 @@ __all__ = ["audit", "explain", "export", "rejudge", "repair"]
 
 
 def rejudge(course: Course, out: Graded) -> Report:
-    """Judge recorded answers again after a judge was fixed; ask first."""
+    """Judge recorded answers again after a fix or a waiver; ask first."""
     from autograder.review import changes
     from autograder.review import rejudge as again
     from autograder.rules.semester import read_semester
@@ -60,6 +61,7 @@ def _proposed(proposal: Proposal, *, written: bool) -> dict[str, object]:
 
 def explain(
     course: Course,
+    output: Output,
     out: Graded,
     student: Annotated[str, typer.Argument(metavar="STUDENT")],
     task: Annotated[str, typer.Argument(metavar="TASK", help="Task, such as lab01-decode_fp32.")],
@@ -71,7 +73,7 @@ def explain(
     require_graded(out)
     secret = course.secret()
     rules = read_semester(out, course).ordinary
-    text = explaining.explain(out, secret, student, task, course, rules)
+    text = explaining.explain(out, secret, student, task, course, rules, whole=output.verbose)
     data = {"student": student, "task": task, "lines": text.splitlines()}
     return Report(text=text, data=data)
 
@@ -88,7 +90,7 @@ def export(
         ),
     ] = False,
 ) -> Report:
-    """Write OUT/export: tables, Canvas's file, feedback, statistics."""
+    """Write tables, Canvas's file, all feedback, statistics."""
     from autograder.publish.publishing import publish
 
     require_graded(out)
@@ -155,13 +157,10 @@ def _not_final(cells: Mapping[str, Cells], students: int) -> list[str]:
     for lab, of_lab in cells.items():
         for count, hold in (
             (of_lab.partial, "have the points so far"),
-            (of_lab.empty, "are empty"),
+            (of_lab.empty, "are empty until graded manually"),
         ):
             if count:
-                lines.append(
-                    f"{lab}: {count} of {students} cells of canvas.csv {hold} until you have "
-                    "graded them manually"
-                )
+                lines.append(f"{lab}: {count} of {students} Canvas cells {hold}")
     return lines
 
 

@@ -162,6 +162,21 @@ def _told(sender: Sender) -> str:
     return " ".join(known) or "a submission without a name"
 
 
+def _why_kept(upload: Upload, notebooks: Sequence[Upload]) -> str:
+    """Say why an upload isn't the one of the notebooks that is graded, the last."""
+    if upload not in notebooks:
+        return "not a notebook"
+    if _stem(upload) == _stem(notebooks[-1]):
+        return "an earlier attempt"
+    return f"another notebook; {notebooks[-1].name} is graded"
+
+
+def _stem(upload: Upload) -> str:
+    """A notebook's own name, without the platform's or the browser's counter."""
+    match = _AGAIN.fullmatch(upload.name)
+    return match["stem"] if match else upload.name
+
+
 class _Collecting:
     """Writes the files of one download, and records what became of each."""
 
@@ -175,8 +190,7 @@ class _Collecting:
         notebooks = sorted((u for u in uploads if u.name.endswith(".ipynb")), key=self._order)
         for upload in uploads:
             if upload not in notebooks[-1:]:
-                why = "an earlier attempt" if upload in notebooks else "not a notebook"
-                self.keep(upload, student, why)
+                self.keep(upload, student, _why_kept(upload, notebooks))
         if notebooks and (data := self._read(notebooks[-1])) is not None:
             self._put(student, notebooks[-1], data)
 
@@ -185,12 +199,11 @@ class _Collecting:
         match = _AGAIN.fullmatch(upload.name)
         count = int((match["canvas"] or match["browser"] or 0) if match else 0)
         time = upload.received.timestamp() if upload.received else 0.0
-        return (match is not None and match["stem"] == self.lab, time, count)
+        return (_stem(upload) == self.lab, time, count)
 
     def _put(self, student: str, upload: Upload, data: bytes) -> None:
         path = inside(self.submitted, student, self.lab, f"{self.lab}.ipynb")
-        match = _AGAIN.fullmatch(upload.name)
-        if match is None or match["stem"] != self.lab:
+        if _stem(upload) != self.lab:
             self.done.renamed[student] = upload.name
         if path.is_file() and path.read_bytes() == data:
             self.done.unchanged.append(student)

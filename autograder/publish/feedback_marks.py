@@ -28,6 +28,7 @@ _ICONS = {
 }
 _MANUAL = "Your instructor grades this answer."
 _GIVEN = "Your instructor gave these points."
+_GRADED = "Graded manually"
 _ENDS = {"quarantined", "failed"}  # outcomes without any judgement
 _NO_VERDICT = "The grader returned no verdict here. Your instructor will look at it."
 
@@ -89,13 +90,19 @@ def mark_of(
         title=question.title,
         status=status,
         icon=_ICONS[status],
-        words=capitalized(shown("could_not_judge" if status in _ENDS else status)),
+        words=_words(status, given=by_hand is not None),
         score=_score(score, question, verdict),
         message=message,
         mistake=mistake,
         parts=parts,
         comment=comment,
     )
+
+
+def _words(status: str, *, given: bool) -> str:
+    if given:
+        return _GRADED
+    return capitalized(shown("could_not_judge" if status in _ENDS else status))
 
 
 def _score(score: str, question: Question, verdict: Verdict | None) -> str:

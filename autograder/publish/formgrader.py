@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,8 @@ from autograder.publish.export import points, said
 from autograder.store.out_folder import OutFolder
 
 __all__ = ["notebook_bytes", "write_for_formgrader"]
+
+_COLUMNS = 100  # characters of an output that Formgrader shows without scrolling
 
 
 def write_for_formgrader(result: Result, out: OutFolder, course: Course = COURSE) -> None:
@@ -68,8 +71,17 @@ def _show(told: Mapping[str, str], cells: Sequence[dict[str, Any]]) -> None:
     for grade_id, text in told.items():
         cell = by_id.get(f"{grade_id}-solution") or by_id.get(grade_id)
         if cell is not None:  # a manual answer has no outputs, only a comment
-            line = f"Autograder: {plain_text(text)}\n"
-            cell["outputs"].append({"output_type": "stream", "name": "stdout", "text": line})
+            lines = _wrapped(f"Autograder: {plain_text(text)}")
+            cell["outputs"].append({"output_type": "stream", "name": "stdout", "text": lines})
+
+
+def _wrapped(text: str) -> str:
+    """The text in lines that Formgrader shows whole: it doesn't wrap outputs."""
+    lines = (
+        textwrap.wrap(line, _COLUMNS, drop_whitespace=True, replace_whitespace=False)
+        for line in text.splitlines()
+    )
+    return "".join(f"{line}\n" for some in lines for line in some or [""])
 
 
 def _grade_id(cell: Mapping[str, Any]) -> str:

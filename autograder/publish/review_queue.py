@@ -26,7 +26,7 @@ from autograder.publish.summary import cut
 from autograder.store.out_folder import OutFolder
 from autograder.store.scores import final_scores, second_looks
 
-__all__ = ["Need", "needs", "told", "write_needs"]
+__all__ = ["Kind", "Need", "needs", "told", "write_needs"]
 
 Kind = Literal[
     "failed",
@@ -49,7 +49,7 @@ _KINDS: dict[Kind, tuple[str, str]] = {
         "autograder{course} grade {lab} --submitted SUBMITTED --out {out}",
     ),
     "quarantined": (
-        "Quarantined: not readable as this lab's notebook; once it is submitted again",
+        "Quarantined: unreadable as this lab's notebook; once submitted again",
         "autograder{course} grade {lab} --submitted SUBMITTED --out {out}",
     ),
     "not_judged": (
@@ -57,16 +57,16 @@ _KINDS: dict[Kind, tuple[str, str]] = {
         "autograder{course} explain {out} {student} {task}",
     ),
     "second_look": (
-        "Graded manually, then submitted again or judged again; take a second look in Formgrader",
+        "Graded manually, then submitted or judged again; see Formgrader",
         "autograder formgrade {out}",
     ),
     "manual": ("Answers to grade manually in Formgrader", "autograder formgrade {out}"),
     "needs_gpu": (
-        "Needs a GPU, so it is left out of the points; on a machine with one",
+        "Needs a GPU, left out of the points; on a machine with one",
         "autograder{course} regrade {lab} --submitted SUBMITTED --out {out}",
     ),
     "needs_isolation": (
-        "Needs Linux namespaces, so it is left out of the points; on a machine with them",
+        "Needs Linux namespaces, left out of the points; on a machine with them",
         "autograder{course} regrade {lab} --submitted SUBMITTED --out {out}",
     ),
     "repaired": (
@@ -81,7 +81,7 @@ _WHY = {
     "needs_isolation": "The machine that graded has no Linux namespaces.",
 }
 _MOST_LINES = 10  # lines of single needs
-_WIDTH = 100
+_WIDTH = 80
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,7 @@ def told(found: Sequence[Need], out: OutFolder, course: Course = COURSE) -> str:
     by_kind = {kind: [n for n in found if n.kind == kind] for kind in _KINDS}
     by_kind = {kind: some for kind, some in by_kind.items() if some}
     each = max(1, _MOST_LINES // len(by_kind))
+    alone = len({need.lab for need in found}) == 1
     lines = [f"Manual review ({out.manual_review} has the whole queue):"]
     for kind, some in by_kind.items():
         title, command = _KINDS[kind]
@@ -147,7 +148,7 @@ def told(found: Sequence[Need], out: OutFolder, course: Course = COURSE) -> str:
         if len({need.lab for need in some}) == 1:
             names["lab"] = some[0].lab
         lines.append(f"  {title} ({sum(need.count for need in some)}):")
-        lines += [cut(f"    {_line(need)}", _WIDTH) for need in some[:each]]
+        lines += [cut(f"    {_line(need, alone=alone)}", _WIDTH) for need in some[:each]]
         if len(some) > each:
             lines.append(f"    ... and {len(some) - each} more")
         lines.append(f"    -> {command.format(**_words(out, course), **names)}")
@@ -238,10 +239,12 @@ def _of_class(
                 yield _need(kind, words, why=_WHY[kind], lab=lab, task=task, count=count)
 
 
-def _line(need: Need) -> str:
+def _line(need: Need, *, alone: bool) -> str:
+    """One line about the work; without the lab's name if it is the only lab."""
     if not need.student:
         return f"{need.task}: {need.count}"
-    return f"{need.student}  {need.task or need.lab}  {' '.join(need.why.split())}"
+    what = need.task or ("" if alone else need.lab)
+    return "  ".join(filter(None, (need.student, what, " ".join(need.why.split()))))
 
 
 def _words(out: OutFolder, course: Course) -> Words:

@@ -40,10 +40,13 @@ def explain(
     task_id: str,
     course: Course = COURSE,
     rules: Rules = SANE,
+    *,
+    whole: bool = False,
 ) -> str:
     """Return, as text, why a student has these points for a task; runs no student code.
 
-    A test of an ordinary assignment is named `ps1/q1`, and `rules` is how it is scored.
+    A case whose answer is correct has one line; with `whole`, its inputs and answer, too. A test of
+    an ordinary assignment is named `ps1/q1`, and `rules` is how it is scored.
 
     Raises ValueError if there is no such task, or no result of this student.
     """
@@ -56,21 +59,21 @@ def explain(
         if key in taken(out):
             hint = f"{out.entry(key)} is damaged or missing, run `autograder grade` again"
         raise ValueError(f"{out} has no result of {student} in {lab}; {hint}")
-    told = pool.alone(partial(_explained, out, secret, course, rules), (student, task_id))
+    told = pool.alone(partial(_explained, out, secret, course, rules, whole), (student, task_id))
     if isinstance(told, pool.Failure):
         return f"{student}, {task_id}: this can't be explained. {told.reason}"
     return told
 
 
 def _explained(
-    out: OutFolder, secret: bytes, course: Course, rules: Rules, of: tuple[str, str]
+    out: OutFolder, secret: bytes, course: Course, rules: Rules, whole: bool, of: tuple[str, str]
 ) -> str:
     student, task_id = of
     found, task = find_task(task_id, course, rules)
     result = Journal(out).read(SubmissionKey(student, found.name))
     assert result is not None, "checked by `explain`"
     waived = waivers(out).get(full_id(found.name, task.id))
-    return "\n".join(_lines(task, result, Journal(out), secret, waived))
+    return "\n".join(_lines(task, result, Journal(out), secret, waived, whole=whole))
 
 
 def _require_graded_by_code(out: OutFolder, task_id: str) -> None:
@@ -84,7 +87,13 @@ def _require_graded_by_code(out: OutFolder, task_id: str) -> None:
 
 
 def _lines(
-    task: Task, result: Result, journal: Journal, secret: bytes, waived: str | None
+    task: Task,
+    result: Result,
+    journal: Journal,
+    secret: bytes,
+    waived: str | None,
+    *,
+    whole: bool,
 ) -> Iterator[str]:
     verdict = next((v for v in result.verdicts if v.task == task.id), None)
     if verdict is None:
@@ -106,8 +115,19 @@ def _lines(
     again = judge_safely(task, cases, answers)
     same = "the same verdict" if again == verdict else f"another verdict: {_told(again)}"
     yield f"Judged again from the kept answers: {same}."
+    short = False
     for number, (case, answer) in enumerate(zip(cases, answers, strict=True), start=1):
-        yield from _case(task, number, len(cases), case, answer)
+        found, is_correct = _found(task, case, answer)
+        kind = "fixed, never shown" if case.fixed else "drawn"
+        head = f"Case {number} of {len(cases)} ({kind}), decides {', '.join(case.parts)}"
+        if whole or not is_correct:
+            yield head
+            yield from _case(case, answer, found)
+        else:
+            short = True
+            yield f"{head}: correct"
+    if short:
+        yield "--verbose shows the inputs and answers of correct cases."
 
 
 def _told(verdict: Verdict) -> str:
@@ -125,16 +145,14 @@ def _code(task: Task, result: Result) -> Iterator[str]:
         yield from (f"    {line}" for line in code.splitlines())
 
 
-def _case(task: Task, number: int, count: int, case: Case, answer: Answer) -> Iterator[str]:
-    kind = "fixed, never shown" if case.fixed else "drawn"
-    yield f"Case {number} of {count} ({kind}), decides {', '.join(case.parts)}"
+def _case(case: Case, answer: Answer, found: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield f"    inputs:  {_shown(dict(case.inputs))}"
     if case.secret:
         yield f"    secret:  {_shown(dict(case.secret))}"
     if answer.asked:
         yield f"    asked:   {_shown(list(answer.asked))}"
     yield f"    answer:  {_answer(answer)}"
-    for part, finding in _found(task, case, answer):
+    for part, finding in found:
         yield f"    {part}: {finding}"
 
 
@@ -147,12 +165,14 @@ def _answer(answer: Answer) -> str:
     return f"{_shown(answer.value)}{memory[answer.memory]}"
 
 
-def _found(task: Task, case: Case, answer: Answer) -> Sequence[tuple[str, str]]:
+def _found(task: Task, case: Case, answer: Answer) -> tuple[Sequence[tuple[str, str]], bool]:
+    """Return the finding on each part as text, and whether all of them are correct."""
     try:
         found = judge_answer(task, case, answer)
     except Exception as error:
-        return [("judge", f"raised {type(error).__name__}: {error}")]
-    return [(part, _finding(finding)) for part, finding in found.items()]
+        return [("judge", f"raised {type(error).__name__}: {error}")], False
+    is_correct = all(finding.ok and not finding.doubt for finding in found.values())
+    return [(part, _finding(finding)) for part, finding in found.items()], is_correct
 
 
 def _finding(finding: Finding) -> str:

@@ -8,7 +8,7 @@ apply. Every error names the file, the key, the value, and what was expected.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -151,7 +151,7 @@ def read_semester(out: OutFolder, course: Course | None = COURSE) -> Semester:
     stretch = data.get("stretch", "required")
     if stretch not in _STRETCH:
         raise settings.wrong("stretch", stretch, f"one of {', '.join(_STRETCH)}")
-    due = {lab: settings.time(lab, time) for lab, time in settings.table(data, "due").items()}
+    due = settings.times(settings.table(data, "due"))
     if late and not due:
         raise settings.wrong("due", due, "a due time for each lab, since [late] is set")
     if due and "receipts" not in data:
@@ -164,8 +164,8 @@ def read_semester(out: OutFolder, course: Course | None = COURSE) -> Semester:
             settings.number(late, "percent_per_day", 0.0, 100),
             settings.number(late, "most_percent", 100.0, 100),
         ),
-        extensions=_extensions(settings.file(data, "extensions"), settings.labs, due),
-        receipts=tuple(_receipts(settings.file(data, "receipts"), settings.labs)),
+        extensions=_extensions(settings.file(data, "extensions"), settings, due),
+        receipts=tuple(_receipts(settings.file(data, "receipts"), settings)),
         roster=tuple(_roster(settings.file(data, "roster"))),
         waived=dict(settings.reasons(data, "waived", ordinary)),
         stretch=stretch,
@@ -183,33 +183,32 @@ def _roster(path: Path | None) -> Iterator[Student]:
         yield Student(**row)
 
 
-def _receipts(path: Path | None, labs: Collection[str] | None) -> Iterator[Receipt]:
+def _receipts(path: Path | None, settings: Settings) -> Iterator[Receipt]:
     if path is None:
         return
     for where, row in rows(
         path, ("student", "lab", "received"), ("folder",), key=("student", "lab", "folder")
     ):
         _check_student(where, "student", row["student"])
-        _check_lab(where, row["lab"], labs)
+        lab = _lab(where, row["lab"], settings)
         if row["folder"] and not is_student_id(row["folder"]):
             raise ValueError(
                 f"{where}: folder is {row['folder']!r}; expected the name of a folder in the "
                 "submissions' folder: letters, digits, spaces and . _ - @"
             )
         received = _time(where, "received", row["received"])
-        yield Receipt(row["student"], row["lab"], received, row["folder"])
+        yield Receipt(row["student"], lab, received, row["folder"])
 
 
 def _extensions(
-    path: Path | None, labs: Collection[str] | None, due: Mapping[str, datetime]
+    path: Path | None, settings: Settings, due: Mapping[str, datetime]
 ) -> dict[SubmissionKey, datetime]:
     granted: dict[SubmissionKey, datetime] = {}
     if path is None:
         return granted
     for where, row in rows(path, ("student", "lab", "due"), (), key=("student", "lab")):
-        student, lab = row["student"], row["lab"]
+        student, lab = row["student"], _lab(where, row["lab"], settings)
         _check_student(where, "student", student)
-        _check_lab(where, lab, labs)
         time = _time(where, "due", row["due"])
         if lab not in due:
             raise ValueError(f"{where}: {lab} has no due time; expected one under [due]")
@@ -230,9 +229,12 @@ def _check_student(where: str, column: str, value: str) -> None:
         )
 
 
-def _check_lab(where: str, value: str, labs: Collection[str] | None) -> None:
-    if labs is not None and value not in labs:
-        raise ValueError(f"{where}: lab is {value!r}; expected one of {', '.join(labs)}")
+def _lab(where: str, value: str, settings: Settings) -> str:
+    lab = settings.lab(value)
+    if lab is None:
+        expected = ", ".join(settings.labs or ())
+        raise ValueError(f"{where}: lab is {value!r}; expected one of {expected}")
+    return lab
 
 
 def _time(where: str, column: str, value: str) -> datetime:

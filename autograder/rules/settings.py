@@ -33,6 +33,13 @@ class Settings:
         """The names that a lab may have; None if any name is allowed."""
         return None if self.course is None else lab_names(self.course)
 
+    def lab(self, word: str) -> str | None:
+        """The full name of a lab that may be named by its beginning; None if it's no lab's."""
+        if self.labs is None or word in self.labs:
+            return word
+        begun = [name for name in self.labs if word and name.startswith(word)]
+        return begun[0] if len(begun) == 1 else None
+
     def wrong(self, key: str, value: object, expected: str) -> ValueError:
         there = "is missing" if value is None else f"is {value!r}"
         return ValueError(f"{self.path}: {key} {there}; expected {expected}")
@@ -54,13 +61,21 @@ class Settings:
             raise self.wrong(f"late.{key}", value, f"a number from 0 to {most:g}")
         return float(value)
 
-    def time(self, lab: str, value: object) -> datetime:
-        if self.labs is not None and lab not in self.labs:
-            raise self.wrong(f"due.{lab}", str(value), f"a lab among {', '.join(self.labs)}")
-        time = read_time(value) if isinstance(value, str) else value
-        if not isinstance(time, datetime) or time.tzinfo is None:
-            raise self.wrong(f"due.{lab}", str(value), TIME)
-        return time
+    def times(self, table: Mapping[str, object]) -> dict[str, datetime]:
+        """The due times by lab."""
+        times: dict[str, datetime] = {}
+        for word, value in table.items():
+            lab = self.lab(word)
+            if lab is None:
+                expected = f"a lab among {', '.join(self.labs or ())}"
+                raise self.wrong(f"due.{word}", str(value), expected)
+            if lab in times:
+                raise self.wrong(f"due.{word}", str(value), f"one due time for {lab}")
+            time = read_time(value) if isinstance(value, str) else value
+            if not isinstance(time, datetime) or time.tzinfo is None:
+                raise self.wrong(f"due.{word}", str(value), TIME)
+            times[lab] = time
+        return times
 
     def file(self, data: Mapping[str, Any], key: str) -> Path | None:
         name = data.get(key)

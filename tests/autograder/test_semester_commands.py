@@ -249,6 +249,15 @@ def test_a_verdict_is_explained(room, capsys, no_code):
     assert "Judged again from the kept answers: the same verdict." in said
     assert "(fixed, never shown)" in said
     assert "secret:  {'fits': " in said
+    _, correct, _ = command(room, capsys, "explain", room.out, "ada", SEARCH)
+    cases = [line for line in correct.splitlines() if line.startswith("Case ")]
+    assert cases
+    assert all(line.endswith(": correct") for line in cases)
+    assert "inputs:" not in correct
+    assert correct.endswith("--verbose shows the inputs and answers of correct cases.\n")
+    _, whole, _ = command(room, capsys, "explain", room.out, "ada", SEARCH, "--verbose")
+    assert whole.count("    inputs: ") == len(cases)
+    assert "--verbose" not in whole
     for student, task, missing in (
         ("eve", SEARCH, "no result of eve"),
         ("Lin", SEARCH, "is it lin?"),
@@ -283,7 +292,7 @@ def test_all_that_leaves(room, capsys):
     rows = {r["student"]: r for r in csv_records(folder / "students.csv")}
     assert rows["ada"][f"{LAB05} final"] == "22.5"
     assert (rows["lin"][f"{LAB05} points"], rows["lin"][f"{LAB05} final"]) == ("1", "0.8")
-    assert "1 of 23, less 20% for 2 days: <b>0.8</b> points so far" in room.page("lin")
+    assert "1 of 23, less 20% for 2 days: <b>0.8</b> points</p>" in room.page("lin")
     assert (rows["kim"][f"{LAB05} final"], rows["kim"]["last_name"]) == ("0", "'=cmd")
     header, possible, *canvas = csv_rows(folder / "canvas.csv")
     assert header == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", LAB05]
@@ -314,11 +323,11 @@ def test_a_page_shows_what_a_person_gave_since(room, capsys):
 def test_who_waits_for_a_person_has_an_empty_cell(room, capsys):
     by_hand(room.out, "ada", 2.0, "")
     _, said, _ = command(room, capsys, "export", room.out)
-    assert f"{LAB05}: 1 of 3 cells of canvas.csv are empty" in said
+    assert f"{LAB05}: 1 of 3 Canvas cells are empty" in said
     canvas = csv_rows(room.out / "export" / "canvas.csv")
     assert [(row[3], row[-1]) for row in canvas[2:]] == [("ada", "23"), ("kim", "0"), ("lin", "")]
     _, said, _ = command(room, capsys, "export", room.out, "--partial")
-    assert f"{LAB05}: 1 of 3 cells of canvas.csv have the points so far" in said
+    assert f"{LAB05}: 1 of 3 Canvas cells have the points so far" in said
     canvas = csv_rows(room.out / "export" / "canvas.csv")
     assert [(row[3], row[-1]) for row in canvas[2:]] == [("ada", "23"), ("kim", "0"), ("lin", "0")]
 

@@ -212,6 +212,25 @@ def test_every_calculator_serves_the_last_row(served: str, hall: Page, theme: st
     assert faults == {}
 
 
+def test_controls_are_beside_the_picture_in_a_notebook_on_a_projector(
+    served: str, hall: Page
+) -> None:
+    found = calculators(hall, served, "light")
+    wide = found[0].evaluate("one => one.getBoundingClientRect().width")
+    hall.set_viewport_size({"width": _SCREEN["width"] - round(wide) + 1100, "height": 720})
+    below, cut = set(), []
+    for name, calculator in zip(widgets.__all__, found, strict=True):
+        for place, number in enumerate(("12", "1200")):
+            calculator.locator(".peakmem-guess input").nth(place).fill(number)
+        calculator.get_by_role("button", name="Show the answer").click()
+        calculator.locator(_DRAWN).first.wait_for()
+        seen = look_at(calculator)
+        below |= set() if seen.beside else {name}
+        cut += [f"{name}: {said}" for said in seen.faults() if "cut off" in said]
+    assert below == {"memory", "quantization"}, "these two have wider controls or tables"
+    assert cut == []
+
+
 # A change of the page -> the fault that it makes.
 SPOILED = {
     ".widget-label { font-size: 17px !important }": "has 17.0 px",

@@ -21,12 +21,15 @@ from types import MappingProxyType
 __all__ = [
     "APPROACHES",
     "PARAMETRIC",
+    "SITE_OVERHEAD",
     "ParametricLoss",
     "TrainingRun",
     "compute_optimal",
     "training_flops",
 ]
 
+#: A site's power over its devices' power: cooling and conversion take the rest.
+SITE_OVERHEAD = 1.1
 
 _GOPHER_FLOPS = 5.76e23  # the budget that Hoffmann et al. state their results at
 
@@ -160,7 +163,7 @@ class TrainingRun:
         _require_not_negative("per_device_hour", per_device_hour)
         return self.device_hours * per_device_hour
 
-    def energy_kwh(self, device_watts: float, overhead: float = 1.1) -> float:
+    def energy_kwh(self, device_watts: float, overhead: float = SITE_OVERHEAD) -> float:
         """Return kilowatt-hours.
 
         `overhead` is the site's power over the devices' power (power usage effectiveness, at least
@@ -174,7 +177,9 @@ class TrainingRun:
             )
         return self.device_hours * device_watts / 1000 * overhead
 
-    def co2_kg(self, device_watts: float, grams_per_kwh: float, overhead: float = 1.1) -> float:
+    def co2_kg(
+        self, device_watts: float, grams_per_kwh: float, overhead: float = SITE_OVERHEAD
+    ) -> float:
         """Return kilograms of CO2; a kilowatt-hour of the grid emits `grams_per_kwh` grams."""
         _require_not_negative("grams_per_kwh", grams_per_kwh)
         return self.energy_kwh(device_watts, overhead) * grams_per_kwh / 1000

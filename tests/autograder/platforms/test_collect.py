@@ -96,6 +96,7 @@ def test_canvas_names_are_found_on_the_roster(tmp_path, out, capsys):
             f"lovelaceada_4711_901_{LAB}.ipynb": notebook("ada, first"),
             f"lovelaceada_4711_902_{LAB}-10.ipynb": notebook("ada, eleventh"),
             f"lovelaceada_4711_903_{LAB}-2.ipynb": notebook("ada, third"),
+            "lovelaceada_4711_900_scratch.ipynb": notebook("ada, scratch"),
             "noetheremmy_LATE_4712_904_my work.ipynb": notebook("emmy"),
             "noetheremmy_LATE_4712_905_proof.pdf": b"%PDF",
             f"descartesrene_4800_906_{LAB}.ipynb": notebook("rene"),
@@ -115,8 +116,15 @@ def test_canvas_names_are_found_on_the_roster(tmp_path, out, capsys):
         "roster."
     ]
     assert told["status"] == 1
-    kept = [b"%PDF", notebook("ada, first"), notebook("ada, third"), notebook("eve")]
-    assert aside(out) == sorted(kept)
+    first, third = (f"lovelaceada_4711_{n}_{LAB}{c}.ipynb" for n, c in ((901, ""), (903, "-2")))
+    reasons = {name: why for name, why in told["set_aside"].items() if "lovelace" in name}
+    assert reasons == {
+        first: "an earlier attempt",
+        third: "an earlier attempt",
+        "lovelaceada_4711_900_scratch.ipynb": f"another notebook; {LAB}-10.ipynb is graded",
+    }
+    ada = [notebook(f"ada, {which}") for which in ("first", "third", "scratch")]
+    assert aside(out) == sorted([b"%PDF", notebook("eve"), *ada])
 
 
 def test_a_stranger_is_named_once_and_all_lines_are_shown_on_request(tmp_path, out, capsys):

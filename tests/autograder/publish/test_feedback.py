@@ -226,7 +226,7 @@ def test_points_that_need_what_the_machine_lacked_leave_the_total(
     course: Course, status: Status
 ) -> None:
     html = feedback_html(graded(verdicts=(verdict(), verdict(HALVE, status))), course)
-    assert "<b>2</b> of 2 points so far" in html
+    assert "<b>2</b> of 2 points so far" in html  # an answer waits for manual grading
     assert f"1 points need {NEEDS[status]}. They are left out of your total." in html
 
 
@@ -235,7 +235,9 @@ def test_what_a_person_gave_stands_in_place_of_what_the_grader_says(course: Cour
         {HALVE: 0.75, EXPLAIN: 2.0}, {"lab05-halve-solution": "Nearly: <b>see</b> 5.2."}
     )
     page = feedback_html(graded(), course, given)
-    assert "<b>4.75</b> of 5 points" in page
+    assert '<p class="total"><b>4.75</b> of 5 points</p>' in page
+    assert page.count("Graded manually") == 4  # in the overview and at the exercise, twice
+    assert "Manual grading" not in page
     assert "waiting for manual grading" not in page
     assert "0.75 of 1 points" in page
     assert "Your instructor gave these points. The grader said: It is x / 2." in page
@@ -415,6 +417,13 @@ def test_a_picture_that_is_shown_a_thousand_times_is_not_inlined_as_often() -> N
 )
 def test_what_being_late_leaves_is_said(course: Course, late: Lateness, line: str) -> None:
     assert f'<p class="total">{line}</p>' in feedback_html(graded(), course, NO_MANUAL_GRADES, late)
+
+
+def test_points_are_final_once_nothing_waits_for_manual_grading(course: Course) -> None:
+    given = ManualGrades({EXPLAIN: 1.0}, {})
+    page = feedback_html(graded(), course, given, Lateness(20, days=2))
+    assert "3 of 5, less 20% for 2 days: <b>2.4</b> points</p>" in page
+    assert "so far" not in page
 
 
 def test_an_answer_that_nobody_wrote_is_said_to_be_none(course: Course) -> None:

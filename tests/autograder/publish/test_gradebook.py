@@ -483,6 +483,17 @@ def test_formgrader_shows_each_verdict_below_the_code(tmp_path: Path, course: Co
     assert shown_below(tmp_path, "ada", EXPLAIN) == []
 
 
+def test_formgrader_shows_a_long_message_in_lines_that_fit(tmp_path: Path, course: Course) -> None:
+    long = "expected the largest micro-batch that fits, but got one more. " * 4
+    indented = "For example:\n    f(1)"
+    said = verdict(message=f"{long}\n\n{indented}")
+    write_gradebook([graded("eve", verdicts=(said,))], OutFolder(tmp_path), course)
+    (text,) = shown_below(tmp_path, "eve", f"{DOUBLE}-solution")
+    assert max(map(len, text.splitlines())) <= 100
+    assert " ".join(text.split()).endswith(f"{long}{' '.join(indented.split())}")
+    assert text.endswith(f"\n\n{indented}\n")
+
+
 def test_a_message_cannot_act_on_formgrader(tmp_path: Path, course: Course) -> None:
     evil = "\x1b[31mred <script>alert(1)</script>"
     attack = graded("eve", verdicts=(verdict(message=evil),))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import json
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from nbgrader.api import Gradebook
@@ -18,7 +20,7 @@ from autograder.model.submission import SubmissionKey
 from autograder.notebooks.intake import take_in
 from autograder.notebooks.stamp import release_note
 from autograder.publish.gradebook import look_again, write_gradebook
-from autograder.publish.review_queue import needs, told, write_needs
+from autograder.publish.review_queue import Kind, needs, told, write_needs
 from autograder.rules.policy import sentence
 from autograder.rules.semester import Receipt, Semester
 from autograder.runs import attempts
@@ -167,11 +169,8 @@ def test_the_text_is_short_however_much_there_is(course: Course) -> None:
     found([*RESULTS, *many], course)
     text = told(needs([*RESULTS, *many], out, course), out).splitlines()
     assert len(text) <= 26
-    assert max(len(line) for line in text if str(out) not in line) <= 100
-    assert (
-        "  Quarantined: not readable as this lab's notebook; once it is submitted again (51):"
-        in text
-    )
+    assert max(len(line) for line in text if str(out) not in line) <= 80
+    assert "  Quarantined: unreadable as this lab's notebook; once submitted again (51):" in text
     assert "    ... and 50 more" in text
     assert "    kim  lab05-double  Doubt." in text
     assert str(out.manual_review) in text[0]
@@ -184,6 +183,30 @@ def test_ten_are_shown_where_there_is_one_kind_only(course: Course) -> None:
     found(many, course)
     text = told(needs(many, out, course), out)
     assert ("q09" in text, "q10" in text, "... and 2 more" in text) == (True, False, True)
+
+
+def test_each_heading_fits_a_terminal(course: Course) -> None:
+    out = OutFolder(course.root.parent / "out")
+    found([end_of("ada", "quarantined", "Empty.")], course)
+    (need,) = needs([end_of("ada", "quarantined", "Empty.")], out, course)
+    headings = [
+        line
+        for kind in get_args(Kind)
+        for line in told([replace(need, kind=kind, count=999)], out).splitlines()
+        if line.endswith("(999):")
+    ]
+    assert len(headings) == len(get_args(Kind))
+    assert max(map(len, headings)) <= 80
+
+
+def test_a_line_names_the_lab_only_among_several(course: Course) -> None:
+    out = OutFolder(course.root.parent / "out")
+    here = end_of("ada", "quarantined", "Empty.")
+    found([here], course)
+    alone = needs([here], out, course)
+    assert "    ada  Empty.\n" in told(alone, out)
+    both = [*alone, replace(alone[0], lab="ps1")]
+    assert {f"    ada  {LAB}  Empty.", "    ada  ps1  Empty."} <= set(told(both, out).splitlines())
 
 
 def test_the_list_has_everybody_and_no_formula(course: Course, tmp_path: Path) -> None:

@@ -53,6 +53,15 @@ def test_all_of_it_is_read(tmp_path):
     )
 
 
+def test_a_lab_may_be_named_by_its_beginning(tmp_path):
+    short = {"receipts": RECEIPTS, "extensions": EXTENSIONS}
+    short = {name: text.replace(LAB05, "lab05") for name, text in short.items()}
+    write(tmp_path, WHOLE.replace(f"{LAB05} =", "lab05 ="), **short)
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    assert read_semester(OutFolder(tmp_path)) == read_semester(OutFolder(write(whole)))
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -101,13 +110,20 @@ def test_without_the_file_nothing_is_ruled(tmp_path):
         ("late = 3", "late", "3", "[late]"),
         ("lat = 3", "lat", "3", "late"),
         ("roster = 3", "roster", "3", "path"),
-        ('receipts = "receipts.csv"\n[due]\nlab05 = 2026-11-20', "due.lab05", "2026", LAB05),
+        ('receipts = "receipts.csv"\n[due]\nlab55 = 2026-11-20', "due.lab55", "2026", LAB05),
         (f"receipts = 'receipts.csv'\n[due]\n{LAB05} = 2026-11-20", f"due.{LAB05}", "2026", "UTC"),
         (
             f"receipts = 'receipts.csv'\n[due]\n{LAB05} = 2026-11-20T12:00:00",
             f"due.{LAB05}",
             "12:00",
             "UTC",
+        ),
+        (
+            f"receipts = 'receipts.csv'\n[due]\n{LAB05} = 2026-11-20T12:00:00Z\n"
+            "lab05 = 2026-11-21T12:00:00Z",
+            "due.lab05",
+            "11-21",
+            f"one due time for {LAB05}",
         ),
         (f"[due]\n{LAB05} = 2026-11-20T12:00:00Z", "receipts", "missing", "receipt times"),
         ("[late]\npercent_per_day = 10", "due", "{}", "due time"),
@@ -142,7 +158,9 @@ def test_a_wrong_setting_is_named_with_what_was_expected(tmp_path, settings, key
         ({"extensions": EXTENSIONS.replace("11-22", "11-02")}, f"after that of {LAB05}"),
         ({"extensions": EXTENSIONS.replace(LAB05, LAB01)}, f"{LAB01} has no due time"),
         ({"receipts": RECEIPTS.replace("+01:00", "")}, "row 2: received is '2026"),
-        ({"receipts": RECEIPTS.replace(LAB05, "lab05")}, "row 2: lab is 'lab05'"),
+        ({"receipts": RECEIPTS.replace(LAB05, "lab55")}, "row 2: lab is 'lab55'"),
+        ({"receipts": RECEIPTS.replace(LAB05, "lab0")}, "row 2: lab is 'lab0'"),
+        ({"extensions": EXTENSIONS.replace(LAB05, "")}, "row 2: lab is ''"),
         ({"receipts": RECEIPTS.replace("monday", "..")}, "row 2: folder is '..'"),
         ({"extensions": EXTENSIONS.replace("2026-11-22", "Sunday")}, "row 2: due is 'Sunday"),
     ],

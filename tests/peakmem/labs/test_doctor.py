@@ -43,3 +43,4 @@ def test_without_a_gpu_the_marked_exercises_are_left_out() -> None:
     here = labs_here(has_gpu=False)
     assert "lab07-gpu_speed" in here["lab07_mixed_precision"]
     assert here["lab01_formats"] == "everything"
+    assert max(map(len, here.values())) <= 80 - 24  # the command prints labs in 24 columns

@@ -203,7 +203,7 @@ def test_deepspeeds_file(capsys: pytest.CaptureFixture[str]) -> None:
         (f"{SMALL} --json -q", "--json and --quiet exclude each other"),
         ("estimate --config missing.json", "no such file: missing.json"),
         ("estimat", "there is no command 'estimat' (did you mean 'estimate'?)"),
-        ("xyzzy", "there is no command 'xyzzy'; `peakmem --help` lists"),
+        ("xyzzy", "there is no command 'xyzzy'; see `peakmem --help`"),
         (f"{SMALL} --bach 1", "there is no option --bach (did you mean '--batch'?)"),
         (f"{SMALL} --batch", "option '--batch' requires an argument"),
         (f"{SMALL} again", "unexpected extra argument(s) (again)"),

@@ -7,7 +7,7 @@ import pty
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated
 
 import pytest
@@ -15,6 +15,7 @@ import typer
 
 import peakmem
 from peakmem.show.cli import main
+from peakmem.show.cli.help import LINES, Group, page
 from peakmem.show.cli.parameters import flat
 from peakmem.show.cli.program import Unreadable, program, require_command, run
 from peakmem.show.cli.step import Step
@@ -31,33 +32,41 @@ def test_its_version_is_the_librarys(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr() == (f"peakmem {peakmem.__version__}\n", "")
 
 
-def test_help_has_each_command_in_its_group_within_a_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+def test_help_has_each_command_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 24
-    assert max(map(len, lines)) <= 80
-    titles = [at for at, line in enumerate(lines) if line.startswith("╭")]
-    groups = {lines[at].strip("╭╮─ "): lines[at + 1].split()[1] for at in titles}
-    assert groups == {
-        "Options": "--version",
+    titles = [at for at, line in enumerate(lines) if re.fullmatch(r"\w.*:", line)]
+    assert {lines[at].strip(":"): lines[at + 1].split()[0] for at in titles} == {
         "Before a training": "estimate",
         "After a training": "snapshot",
         "This machine": "doctor",
+        "Options": "--version",
     }
 
 
-def test_estimates_help_has_groups_of_options(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("command", [(), ("estimate",), ("trace",), ("snapshot",), ("doctor",)])
+def test_help_fits_a_terminal(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) < 24
+    assert max(map(len, lines)) <= 80
+
+
+def test_estimates_help_folds_groups_of_options_and_help_all_unfolds_them(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
     assert main(["estimate", "-h"]) == 0
-    said = capsys.readouterr().out
-    titles = re.findall(r"^╭─ ([^─]+) ─", said, re.MULTILINE)
-    assert {"The model", "The device", "The training", "Many devices"} <= set(titles)
-    assert "<bool>" not in said
+    short = capsys.readouterr().out
+    assert main(["estimate", "--help-all"]) == 0
+    whole = capsys.readouterr().out
+    options = re.findall(r"(?m)^  (?:-\w, )?(--[a-z-]+)", whole)
+    assert len(options) == len(fields(Step))
+    assert set(options) <= set(re.findall(r"--[a-z-]+", short))
+    assert "\nMany devices: --data-parallel, --zero, " in short
+    assert "\nMany devices:\n" in whole
+    assert "--help-all` describes every option" in short
+    assert "--help-all" not in whole
+    assert len(whole.splitlines()) > 24
 
 
 def test_without_a_command_help_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,10 +165,10 @@ def loaded_by(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-def test_help_loads_no_predictor_and_an_answer_no_rich() -> None:
+def test_help_loads_no_predictor_and_neither_help_nor_an_answer_rich() -> None:
     of_help, of_answer = loaded_by("--help"), loaded_by(*SMALL)
-    assert {"typer", "rich"} <= of_help
-    assert not {"torch", "matplotlib", "peakmem.predict.estimate"} & of_help
+    assert "typer" in of_help
+    assert not {"rich", "torch", "matplotlib", "peakmem.predict.estimate"} & of_help
     assert {"typer", "peakmem.predict.estimate"} <= of_answer
     assert not {"torch", "matplotlib", "rich"} & of_answer
 
@@ -167,6 +176,45 @@ def test_help_loads_no_predictor_and_an_answer_no_rich() -> None:
 def test_the_package_of_the_command_loads_nothing_by_itself() -> None:
     code = "import sys, peakmem.show.cli; sys.exit('typer' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# Pages of help
+
+
+def group(title: str, *names: str) -> Group:
+    return Group(title, tuple((name, f"About {name}.") for name in names))
+
+
+def test_a_page_unfolds_the_first_groups_that_fit() -> None:
+    many = [f"--option-{number}" for number in range(LINES)]
+    groups = [group("", "LAB"), group("First", "--a"), group("Many", *many), group("Last", "--z")]
+    told = page(["Usage: test"], groups, [], "See all.").splitlines()
+    assert len(told) <= LINES
+    assert told[2:5] == ["  LAB  About LAB.", "First:", "  --a  About --a."]
+    assert told[5].startswith("Many: --option-0, --option-1, ")
+    assert told[-4:] == ["Last:", "  --z  About --z.", "", "See all."]
+    unfolded = page(["Usage: test"], groups, [], "").splitlines()
+    assert "Many:" in unfolded
+    assert "See all." not in unfolded
+
+
+def test_a_page_that_fits_folds_nothing_and_says_nothing_of_it() -> None:
+    told = page(["Usage: test"], [group("Few", "-q, --quiet", "--out OUT")], ["The end."], "All.")
+    assert told.splitlines() == [
+        "Usage: test",
+        "",
+        "Few:",
+        "  -q, --quiet  About -q, --quiet.",
+        "  --out OUT    About --out OUT.",
+        "",
+        "The end.",
+    ]
+
+
+def test_a_name_too_long_for_its_column_has_a_line_of_its_own() -> None:
+    long = "--an-option-with-a-long-name VALUE"
+    told = page(["Usage: test"], [group("Few", long, "-q")], [], "").splitlines()
+    assert told[3:] == [f"  {long}", f"      About {long}.", "  -q  About -q."]
 
 
 # Programs and parameters

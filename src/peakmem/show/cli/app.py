@@ -73,9 +73,8 @@ def estimate(step: Step) -> int:
 _command(
     "estimate",
     "Before a training",
-    epilog="The exit status is 0 if the step fits, 1 if it doesn't or may not, and 2 for invalid "
-    "input. If activations aren't predicted for a config, it is 1 only if the model's states alone "
-    "are too large.",
+    epilog="Exit status: 0 it fits, 1 it doesn't or may not, 2 invalid input. If a config's "
+    "activations aren't predicted, 1 means that the model's states alone don't fit.",
 )(estimate)
 _command("trace", "Before a training", context_settings={"allow_interspersed_args": False})(trace)
 _command("snapshot", "After a training")(snapshot)

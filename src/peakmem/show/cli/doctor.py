@@ -31,6 +31,8 @@ def doctor(quiet: Quiet = False) -> int:
         has_gpu = _print_device(any(check.name == "torch" and check.ok for check in checks))
         for lab, what in labs_here(has_gpu).items():
             print(f"{lab:<24}{what}")
+        if not has_gpu:
+            print("Points of exercises that need a GPU leave the total.")
     return 0 if all(check.ok for check in checks) else 1
 
 

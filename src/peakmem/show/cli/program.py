@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typer.main import get_command
 
 from peakmem import __version__
 from peakmem.core.errors import PeakmemError, did_you_mean
+from peakmem.show.cli.help import ALL, help_of
 
 __all__ = ["Command", "Unreadable", "program", "require_command", "run", "version_option"]
 
@@ -61,7 +63,7 @@ def require_command(context: typer.Context, example: str) -> None:
     """If the command line names no command, list all on standard error and raise BadParameter."""
     if context.invoked_subcommand is None:
         with contextlib.redirect_stdout(sys.stderr):
-            context.get_help()
+            print(context.get_help())
         raise typer.BadParameter(f"a command is required, such as `{example}`", context)
 
 
@@ -76,7 +78,7 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str] | None) -> int:
         context: typer.Context | None = getattr(error, "ctx", None)
         command = context.info_name if context and context.parent else None
         path = f"{name} {command}" if command else name
-        sentence = f"{path}: {_reason(error)}; `{path} --help` lists all options"
+        sentence = f"{path}: {_reason(error)}; see `{path} --help`"
         raise Unreadable(command or "", sentence) from None
     return int(status)
 
@@ -100,22 +102,33 @@ def _reason(error: typer.TyperException) -> str:
     return f"expected {name} to be {kind}{least}, but got {errors()[0]['input']!r}"
 
 
-class _BareFlags:
-    """Help that shows no type for options without a value."""
+class _OwnHelp:
+    """A command whose help fits a terminal, with an option that unfolds it."""
+
+    _all: Any = None
 
     def get_params(self, ctx: Any) -> Any:
         parameters = super().get_params(ctx)  # type: ignore[misc]
-        for parameter in parameters:
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-        return parameters
+        if self._all is None:  # made once, because the parser compares objects
+            self._all = copy.copy(super().get_help_option(ctx))  # type: ignore[misc]
+            self._all.name, self._all.opts = "help_all", [ALL]
+            self._all.help, self._all.callback = "Show every option.", self._show_all
+        return [*parameters, self._all]
+
+    def _show_all(self, context: typer.Context, _option: object, wanted: bool) -> None:
+        if wanted and not context.resilient_parsing:
+            print(help_of(self, context, whole=True))
+            raise typer.Exit
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(help_of(self, ctx, whole=False))
 
 
-class Command(_BareFlags, TyperCommand):
+class Command(_OwnHelp, TyperCommand):
     """The `cls` of a program's commands."""
 
 
-class _Group(_BareFlags, TyperGroup):
+class _Group(_OwnHelp, TyperGroup):
     """A program that suggests the nearest command for a misspelt one."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

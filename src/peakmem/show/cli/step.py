@@ -58,8 +58,8 @@ def _optimizers() -> Iterable[str]:
     return list(OPTIMIZERS)
 
 
-_PATH = "Hugging Face config.json, its folder, or a model id in the local cache."
-_GPU = "GPU, such as a100-80gb; if omitted, the smallest that fits."
+_PATH = "Hugging Face config.json, its folder, or a cached model's id."
+_GPU = "GPU, such as a100-80gb; by default, the smallest that fits."
 _N: dict[str, Any] = {"metavar": "N"}
 
 

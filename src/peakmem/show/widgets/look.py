@@ -26,7 +26,12 @@ STYLE = """<style>
   display: flex; flex-flow: row wrap; align-items: flex-start; gap: 4px 24px; overflow: visible;
 }
 .peakmem-calculator .peakmem-left { flex: 1 1 min(420px, 100%); min-width: 0; }
-.peakmem-calculator .peakmem-right { flex: 0 1 660px; min-width: min(630px, 100%); }
+.peakmem-calculator .peakmem-left:has(.peakmem-many, td:nth-child(5)) {
+  flex-basis: min(480px, 100%);
+}
+.peakmem-calculator .peakmem-right {
+  flex: 1 1 min(630px, 100%); min-width: min(630px, 100%); max-width: 660px;
+}
 .peakmem-calculator .peakmem-controls { display: grid; grid-template-columns: 1fr; gap: 0 12px; }
 @media (min-width: 600px) {
   .peakmem-calculator .peakmem-many { grid-template-columns: 1fr 1fr; }

@@ -7,7 +7,12 @@ import math
 import ipywidgets
 import traitlets
 
-from peakmem.scale.scaling_laws import APPROACHES, TrainingRun, compute_optimal
+from peakmem.scale.scaling_laws import (
+    APPROACHES,
+    SITE_OVERHEAD,
+    TrainingRun,
+    compute_optimal,
+)
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.parts import table
@@ -92,7 +97,10 @@ class _Scaling(Calculator):
             (f"time on {devices:,} x {gpu.name}", f"{run.days:,.1f} days"),
             ("GPU hours", f"{run.device_hours:,.0f}"),
             ("cost", f"US$ {run.cost(self.price):,.0f}"),
-            ("energy", f"{run.energy_kwh(self.watts) / 1000:,.1f} MWh"),
+            (
+                f"energy, {SITE_OVERHEAD - 1:.0%} more for the site",
+                f"{run.energy_kwh(self.watts) / 1000:,.1f} MWh",
+            ),
             ("CO2", f"{run.co2_kg(self.watts, self.grid) / 1000:,.1f} t"),
         ]
         picture = _draw(math.log10(flops), self.approach)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from peakmem.scale.pipelines import schedule
@@ -42,6 +44,19 @@ def test_days_of_gpt3_on_1024_a100s() -> None:
     figure = calculator.answer().figure
     assert figure == (pytest.approx(34, abs=0.5), "days")
     assert f"{figure[0]:,.1f} days" in calculator._text.value
+
+
+def test_energy_says_what_it_adds_to_the_gpus() -> None:
+    calculator = scaling()
+    calculator.set(devices=1000, watts=400, utilisation=45)
+    figure = calculator.answer().figure
+    assert figure is not None
+    of_gpus = figure[0] * 24 * 1000 * 400 / 1e6  # MWh
+    row = re.search(
+        r">energy, 10% more for the site</t[dh]>.*?>([\d,.]+) MWh<", calculator._text.value
+    )
+    assert row is not None
+    assert float(row[1].replace(",", "")) == pytest.approx(1.1 * of_gpus, abs=0.1)
 
 
 def test_every_gpu_has_days_and_fewer_with_a_faster_one() -> None:
