@@ -28,7 +28,7 @@ _NO_LABS = {"peakmem.show.cli", "peakmem.show.widgets"}  # commands and calculat
 def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
     """Import these modules, those that are there, and return a shell that has run a first cell.
 
-    With torch comes all of peakmem that students may import.
+    With torch's compiler, which optimizers load, comes all of peakmem that students may import.
     """
     from autograder.sandbox.guest.shell import make_shell
 
@@ -38,8 +38,10 @@ def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
             importlib.import_module(name)
     if "torch" in sys.modules:
         _warm_torch()
-        _import_library()
         _prepare_ranks()
+    if "torch._dynamo" in modules:
+        _warm_optimizers()
+        _import_library()
     _let_databases_do_without_locks()
     find_idle()
     return make_shell(draws="matplotlib" in sys.modules)
@@ -56,12 +58,17 @@ def _warm_torch() -> None:
     """Do now what torch does at its first use, and what a budget should not pay."""
     import torch
 
-    # The first optimizer that steps makes torch import its compiler, which takes a second.
+    # The matrix library keeps buffers from its first large product on.
+    torch.mm(torch.ones(512, 512), torch.ones(512, 512))
+
+
+def _warm_optimizers() -> None:
+    """Have the first optimizer step here: it makes torch import its compiler."""
+    import torch
+
     parameter = torch.zeros(1, requires_grad=True)
     parameter.grad = torch.zeros(1)
     torch.optim.SGD([parameter], lr=0.1).step()
-    # The matrix library keeps buffers from its first large product on.
-    torch.mm(torch.ones(512, 512), torch.ones(512, 512))
 
 
 def _prepare_ranks() -> None:
