@@ -29,7 +29,7 @@ from autograder.sandbox.host.student import SandboxStudent
 __all__ = ["EVERYTHING", "Sandbox"]
 
 #: The modules that notebooks of the course's own labs may import.
-EVERYTHING = ("torch", "matplotlib.pyplot", "tqdm.auto")
+EVERYTHING = ("torch", "torch._dynamo", "matplotlib.pyplot", "tqdm.auto")
 
 _START = 120.0  # seconds that the preparation may take
 _GUEST = ("-m", "autograder.sandbox.guest.server")
