@@ -42,17 +42,13 @@ def database_url(out: OutFolder) -> URL:
 
 
 def create_tables(out: OutFolder) -> None:
-    """Create missing tables, as the installed nbgrader would."""
+    """Create missing tables, as the installed nbgrader would: all of them, or none."""
     version = tables.AlembicVersion
-    engine = create_engine(database_url(out))
-    try:
-        with damage_told(out), Session(engine) as session, session.begin():
-            tables.Base.metadata.create_all(session.connection())
-            tables.Version.metadata.create_all(session.connection())
-            if session.scalar(select(version.version_num)) is None:
-                session.execute(insert(version), [{"version_num": tables.VERSION}])
-    finally:
-        engine.dispose()
+    with open_session(out) as session:
+        tables.Base.metadata.create_all(session.connection())
+        tables.Version.metadata.create_all(session.connection())
+        if session.scalar(select(version.version_num)) is None:
+            session.execute(insert(version), [{"version_num": tables.VERSION}])
 
 
 @contextmanager

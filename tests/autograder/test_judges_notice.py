@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from autograder.content import find_lab, lab_names, lab_of
-from autograder.model.judge import findings
+from autograder.model.judge import judge_answer
 from autograder.model.task import Answer, Case, Finding, Task
 from autograder.sandbox.host.in_process import LocalStudent
 from tests.answers import first_right
@@ -186,7 +186,7 @@ def changed_at(value: Any, path: Path, new: Any) -> Any:
 def noticed(task: Task, case: Case, answer: Answer, value: Any) -> bool:
     """Tell whether some part is lost with this value; a judge that cannot read it gives nothing."""
     try:
-        found = findings(task, case, replace(answer, value=value))
+        found = judge_answer(task, case, replace(answer, value=value))
     except Exception:
         return True
     return any(not finding.ok for finding in found.values())

@@ -117,7 +117,7 @@ def test_a_snapshot_is_opened_in_a_lecture(open_lecture: Open, page: Page, tmp_p
     guess(shown, "60")
     expect(shown).to_contain_text("it is 64.3 percent")
     choose_file(shown, tmp_path / "weights.pickle")
-    expect(shown.get_by_role("alert")).to_contain_text("weights.pickle is no snapshot")
+    expect(shown.get_by_role("alert")).to_contain_text("weights.pickle is not a snapshot")
     choose_file(shown, tmp_path / "mine.pickle")
     expect(shown.locator(".peakmem-guess input").first).to_have_value("")
     guess(shown, "100")

@@ -102,7 +102,7 @@ ALL = [(name, harm) for name in FILES for harm in HARMS]
 SAMPLE = [pair for pair in ALL if zlib.crc32("".join(pair).encode()) % 16 == 0]
 REMEDIES = (
     *("`autograder --course", "`autograder repair", "run `autograder grade` again"),
-    *("ut it back", "save it as", "expected a column"),
+    *("ut it back", "save it as", "expected a column", "restore it from a backup"),
 )
 
 

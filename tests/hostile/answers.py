@@ -174,7 +174,7 @@ class Lie:
 def largest_micro_batch(run, upper): return Lie()
 """,
         points=0,
-        says="not an answer|raised",
+        says="isn't an answer|raised",
     ),
     Attack(
         "endless-tuple",
@@ -185,7 +185,7 @@ class Endless(tuple):
 def largest_micro_batch(run, upper): return Endless()
 """,
         points=0,
-        says="not an answer|raised|stopped|ended",
+        says="isn't an answer|raised|stopped|ended",
     ),
     Attack(
         "keys-of-nan",
@@ -212,7 +212,7 @@ class Evil(Exception):
 def largest_micro_batch(run, upper): raise Evil
 """,
         points=0,
-        says="not an answer|ended",
+        says="isn't an answer|ended",
     ),
     Attack(
         "exception-without-end",

@@ -62,7 +62,7 @@ for path in glob.glob("/proc/[0-9]*/*"):
 print("processes:", [p for p in os.listdir("/proc") if p.isdigit()])
 """,
         points=4,
-        shows=r"processes: \[&#39;1&#39;\]",
+        shows=r"processes: \['1'\]",
     ),
     Attack(
         "kills-the-grader",

@@ -30,7 +30,7 @@ def adapt(model: Any, recipe: Recipe) -> None:
         names = ", ".join(sorted({name.rpartition(".")[2] for name in linear}))
         raise ValueError(
             f"lora_targets={recipe.lora_targets!r} name no linear layer of a "
-            f"{type(model).__name__}; choose of all-linear, attention, mlp, {names}"
+            f"{type(model).__name__}; choose from all-linear, attention, mlp, {names}"
         )
     for name in chosen:
         _exchange(model.base_model, name, _Adapted(linear[name], recipe.lora_rank, model.dtype))

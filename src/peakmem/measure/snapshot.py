@@ -34,8 +34,7 @@ __all__ = [
 BEFORE = "before the recording"
 _ACTIVE = ("active_allocated", "active_pending_free", "active_awaiting_free")
 _BUILDERS = ("__init__", "reset_parameters", "_apply", "_load_from_state_dict")
-# How files begin that people take for a snapshot -> what they are.
-_OTHERS = {
+_OTHERS = {  # the beginnings of other kinds of files -> what they are
     b"PK": "it is a zip file, such as torch.save writes for weights",
     b"\x1f\x8b": "it is compressed; unpack it with gunzip first",
     b"{": "it is JSON, such as torch.profiler exports",
@@ -111,9 +110,7 @@ def ledger_of_snapshot(snapshot: Mapping[str, Any], device: int = 0) -> Ledger:
     """
     traces = snapshot["device_traces"]
     if not 0 <= device < len(traces):
-        raise ValueError(
-            f"the snapshot has no device {device}; give a device from 0 to {len(traces) - 1}"
-        )
+        raise ValueError(f"the snapshot has no device {device}; it has {len(traces)} devices")
     trace = _events(traces[device])
     if not trace:
         raise ValueError(
@@ -164,8 +161,11 @@ def _check_frames(entry: Mapping[str, Any]) -> None:
 
 
 def _is_frame(frame: Any) -> bool:
-    texts = isinstance(frame, dict) and (frame.get("filename"), frame.get("name"))
-    return bool(texts) and all(isinstance(t, str) for t in texts) and _is_count(frame.get("line"))
+    return (
+        isinstance(frame, dict)
+        and all(isinstance(frame.get(key), str) for key in ("filename", "name"))
+        and _is_count(frame.get("line"))
+    )
 
 
 def _is_count(value: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from peakmem.predict.fit import Fit
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.specs.hardware import Accelerator
-from peakmem.specs.ledger import Owner
+from peakmem.specs.ledger import Ledger, Owner, Tensor
 from peakmem.specs.models import ModelShape, parameter_count
 from peakmem.specs.recipes import Parallelism, Recipe
 
@@ -47,9 +47,29 @@ class Estimate(Fit):
             return "may fit"
         if self.recipe.micro_batch == 1:
             return "no batch size can fix this"
-        alone = replace(self.recipe, micro_batches=self.recipe.batch)
-        smallest = estimate(self.model, alone, self.device, self.parallelism)
-        return "reduce activations" if smallest.fits else "no batch size can fix this"
+        last = len(self.ledger.events) - 1
+        stands = (t.bytes for t in self.ledger.tensors if t.birth == 0 and t.death == last)
+        too_large = sum(stands) > self.device.memory_bytes  # whatever else is added to it
+        if too_large or not self._one_at_a_time().fits:
+            return "no batch size can fix this"
+        return "reduce activations"
+
+    def _one_at_a_time(self) -> Estimate:
+        """Return the same step in micro-batches of one sequence.
+
+        From the second on, they all repeat each other. So without a pipeline, a few are played, and
+        the tokens of the others are added.
+        """
+        batch = self.recipe.batch
+        played = batch if self.parallelism.pipeline > 1 else min(batch, _PLAYED)
+        recipe = replace(self.recipe, batch=played, micro_batches=played)
+        few = estimate(self.model, recipe, self.device, self.parallelism)
+        if not (others := batch - played):
+            return few
+        shape = 2 * others, recipe.sequence
+        n_bytes, last = 8 * shape[0] * shape[1], len(few.ledger.events) - 1
+        waiting = Tensor("other tokens", "activation", shape, "int64", n_bytes, 0, last)
+        return replace(few, ledger=Ledger((waiting, *few.ledger.tensors), few.ledger.events))
 
     @property
     def state_bytes(self) -> int:

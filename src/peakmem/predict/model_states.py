@@ -74,7 +74,7 @@ def model_states(
 
 
 def _parts(parameter: Parameter, many: Parallelism, stage: int) -> int:
-    """Return into how many parts ZeRO cuts what it cuts from this stage on."""
+    """Return the number of parts that ZeRO cuts a tensor into, if it does from `stage` on."""
     if many.zero < stage:
         return 1
     return many.shards // (many.expert if parameter.group == "experts" else 1)
@@ -83,14 +83,15 @@ def _parts(parameter: Parameter, many: Parallelism, stage: int) -> int:
 def weight_bytes(
     table: ParameterTable,
     dtype: str,
-    quantized: str | None = None,
+    quantized: str | Blocks | None = None,
     parts: int = 1,
     expert_parts: int | None = None,
 ) -> int:
     """Return the bytes of one part of all weights, each cut into `parts` equal parts.
 
-    Routed experts are cut into `expert_parts`, as all else if None. `quantized` is a format of the
-    matrices of attention, MLP and experts, with their scales; all else is in `dtype`.
+    Routed experts are cut into `expert_parts` instead, unless that is None. `quantized` is the
+    format of the matrices of attention, MLP and experts, which come with scales (a format of
+    recipes, or a scheme's blocks); all other weights are in `dtype`.
 
     >>> table = ParameterTable("two", "Two", (Parameter("mlp", (8, 64)), Parameter("norm", (64,))))
     >>> weight_bytes(table, "bf16", "int8")
@@ -98,16 +99,16 @@ def weight_bytes(
     """
     total = 0
     for parameter in table.parameters:
+        n = parts if expert_parts is None or parameter.group != "experts" else expert_parts
         is_matrix = parameter.group in _QUANTIZED and len(parameter.shape) >= 2
         if isinstance(quantized, Blocks) and is_matrix:
-            total += ceil(quantized.stored_bytes(prod(parameter.shape)) / parts) * parameter.copies
+            total += ceil(quantized.stored_bytes(prod(parameter.shape)) / n) * parameter.copies
             continue
         if isinstance(quantized, str) and is_matrix:
             scales = quantized_scales(parameter.shape, quantized).values()
             tensors = [(parameter.shape, quantized), *scales]
         else:
             tensors = [(parameter.shape, dtype)]
-        n = parts if expert_parts is None or parameter.group != "experts" else expert_parts
         one = sum(ceil(storage_bytes(prod(shape), kind) / n) for shape, kind in tensors)
         total += one * parameter.copies
     return total

@@ -90,7 +90,7 @@ class ParameterTable:
             )
         if uneven := [n for n in counts if n % devices]:
             raise ValueError(
-                f"{devices} devices cannot share {uneven[0]} experts equally; let "
+                f"{devices} devices can't share {uneven[0]} experts equally; let "
                 "--expert-parallel divide them"
             )
         return replace(

@@ -86,7 +86,7 @@ def test_too_long_prose_is_said_and_marked() -> None:
     wordy = notebook_of(double="word " * 2501)
     (too_many, too_dense) = length_violations(wordy)
     assert "2,5" in too_many
-    assert "a line of solution" in too_dense
+    assert "per line of solution" in too_dense
     table = length_table({"a": Length(3, 2501, 100, (0, 0), (0, 0)), "b": length_of(wordy)})
     assert [line.count("!") for line in table.splitlines()] == [0, 1, 2, 1]
 

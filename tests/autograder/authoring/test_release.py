@@ -199,7 +199,7 @@ def test_a_submission_reports_its_release(course: Path, zips: dict[str, Path]) -
     (note,) = [note.text for note in handed_in.notes if note.kind == "release"]
     assert note == (
         f"This notebook is of release {notebook.metadata.peakmem.release}; it was graded as the "
-        f"present one, {release_version(nbformat.from_dict(later))}."
+        f"current one, {release_version(nbformat.from_dict(later))}."
     )
 
 

@@ -6,6 +6,7 @@ import shutil
 import sys
 from contextlib import contextmanager
 from functools import partial
+from html import unescape
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_a_page_that_is_too_hard_to_write_shows_the_points(room, capsys, monkeyp
     publish(OutFolder(room.out), Course(room.course))
     assert STOPPED in capsys.readouterr().err
     page = room.page("ada")
-    assert "Your cells aren't shown here" in page
+    assert "Your cells aren't shown here" in unescape(page)
     assert "Your code" not in page
     assert "4 of 4 points" in page
     assert room.row("ada") == before

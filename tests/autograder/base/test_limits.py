@@ -106,6 +106,6 @@ def test_outputs_that_are_too_large_are_left_out_and_cost_nothing(kept, flood):
     assert {v.status for v in result.verdicts} == {"right"}
     outputs = [cell.get("outputs", []) for cell in result.notebook["cells"]]
     assert sum(len(json.dumps(one)) for one in outputs) < OUTPUT_BYTES + 10**4
-    assert "the outputs of a notebook may take 1 MiB together" in json.dumps(outputs)
+    assert "the outputs of a notebook may take at most 1 MiB together" in json.dumps(outputs)
     assert size < OUTPUT_BYTES + 10**6
     assert len(feedback_html(result)) < 2 * 10**6

@@ -22,7 +22,7 @@ from autograder.content.lab06.adam import offloaded_adam
 from autograder.content.lab06.gpu_overlap import gpu_overlap
 from autograder.content.lab06.saved import saved_by, swap_saved_tensors
 from autograder.content.lab06.stream import stream_forward
-from autograder.model.judge import findings
+from autograder.model.judge import judge_answer
 from autograder.model.task import Answer, Case, Finding, Task
 from autograder.sandbox.host.isolation import missing_layers
 from autograder.sandbox.host.sandbox import Sandbox
@@ -93,7 +93,7 @@ def _honest(name: str) -> tuple[Case, dict[str, Any]]:
 def _judged(name: str, memory: Any = "", doubt: str = "", **changes: Any) -> Mapping[str, Finding]:
     case, honest = _honest(name)
     answer = Answer(honest | changes, memory=memory, doubt=doubt)
-    return findings(MEASURED[name][0], case, answer)
+    return judge_answer(MEASURED[name][0], case, answer)
 
 
 def _finding(name: str, memory: Any = "", doubt: str = "", **changes: Any) -> Finding:
@@ -420,9 +420,9 @@ def test_bytes_that_the_meter_does_not_see_are_refused_by_the_kernel(
         answer = student.run(task.probe_path, case.inputs, budget=case.budget)
     assert answer.raised is None
     assert answer.memory == "refused"
-    assert not findings(task, case, answer)[part].ok
+    assert not judge_answer(task, case, answer)[part].ok
     # And by the meter's word alone it would have passed.
-    assert findings(task, case, replace(answer, memory=""))[part].ok
+    assert judge_answer(task, case, replace(answer, memory=""))[part].ok
 
 
 @pytest.mark.parametrize("task", [offloaded_adam, stream_forward, swap_saved_tensors])

@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from autograder.content.lab08 import LAB, data_parallel, ring_all_reduce, sharded_adam
 from autograder.content.lab08.adam import Adam
 from autograder.content.lab08.states import _states
-from autograder.model.judge import findings
+from autograder.model.judge import judge_answer
 from autograder.model.task import Answer, Case, Task
 from peakmem.measure import ranks
 from peakmem.probes import lab08
@@ -80,7 +80,7 @@ def cases(task: Task, seed: int = 0) -> list[Case]:
 
 
 def failed(task: Task, case: Case, value: Any) -> dict[str, str]:
-    found = findings(task, case, Answer(value))
+    found = judge_answer(task, case, Answer(value))
     return {part: finding.said for part, finding in found.items() if not finding.ok}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.model.judge import findings
+from autograder.model.judge import judge_answer
 from autograder.model.task import Answer, Case, Task
 from autograder.sandbox.host.in_process import LocalStudent
 from peakmem.core import serialization
@@ -105,7 +105,7 @@ def test_an_odd_part_of_an_answer_breaks_no_judge(task: Task) -> None:
             for name, odd in ODD.items():
                 changed = replace(answer, value=with_odd(answer.value, place, odd))
                 try:
-                    findings(task, case, changed)
+                    judge_answer(task, case, changed)
                 except Exception as error:
                     pytest.fail(f"{name} at {place} of {dict(case.inputs)!s:.200}: {error!r}")
 
@@ -117,7 +117,7 @@ def test_an_odd_answer_earns_no_part(task: Task) -> None:
         sent = serialization.decode(serialization.encode(odd))
         for values in (sent, [sent] * 40, [("value", sent)], ("value", sent)):
             for case in told_apart(task):
-                found = findings(task, case, Answer(values, memory="within"))
+                found = judge_answer(task, case, Answer(values, memory="within"))
                 assert not all(finding.ok for finding in found.values()), (name, case.parts)
 
 

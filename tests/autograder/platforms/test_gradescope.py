@@ -25,7 +25,7 @@ from autograder.model.task import Verdict
 from autograder.notebooks.intake import is_student_id
 from autograder.notebooks.questions import Question
 from autograder.platforms.gradescope import results_of
-from autograder.platforms.gradescope_container import _hand_in, student_id
+from autograder.platforms.gradescope_container import _submit, student_id
 from autograder.platforms.gradescope_zip import lab_secret, make_zip, points_of
 from tests.gradescope.container import course_to_zip
 
@@ -255,7 +255,7 @@ def test_the_notebook_is_found_among_what_was_uploaded(
     for name in files:
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "in" / name).write_text("{}")
-    _hand_in(tmp_path / "in", tmp_path / "out", "lab")
+    _submit(tmp_path / "in", tmp_path / "out", "lab")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == found
 
 
@@ -267,7 +267,7 @@ def test_links_pipes_and_floods_are_not_opened(tmp_path: Path) -> None:
     (tmp_path / "in/lab.ipynb").symlink_to(tmp_path / "secret")
     (tmp_path / "in/folder").symlink_to(tmp_path / "folder")
     os.mkfifo(tmp_path / "in/pipe.ipynb")
-    _hand_in(tmp_path / "in", tmp_path / "out", "lab")
+    _submit(tmp_path / "in", tmp_path / "out", "lab")
     assert list((tmp_path / "out").iterdir()) == []
 
 

@@ -79,7 +79,7 @@ _HALVE_CELL = f"cell_id IN (SELECT id FROM base_cell WHERE name = '{HALVE}')"
         ),
         (
             lambda out: edit(out / "grades.csv", f'^("ada","{LAB}","{HALVE}"),"0",', r'\1,"7",'),
-            "the score '7' of '1', which does not fit",
+            "the score '7' of '1', which doesn't fit",
         ),
         (
             lambda out: edit(out / "grades.csv", f'^("ada","{LAB}","{HALVE}"),"0",', r'\1,"1",'),

@@ -37,7 +37,7 @@ SHORT = 0.5
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with Sandbox(hides=("gfloat", "peakmem.numbers.formats"), limits=LIMITS) as prepared:
+    with Sandbox(hides=("gfloat", "peakmem.numbers.rounding_outcomes"), limits=LIMITS) as prepared:
         yield prepared
 
 
@@ -88,7 +88,7 @@ def test_the_library_is_there_already_but_for_what_is_hidden(student):
         "peakmem.meter",
         "peakmem.nn",
         "peakmem.probes.lab05",
-        "peakmem.numbers.formats",
+        "peakmem.numbers.rounding_outcomes",
         "gfloat",
     ]
     found = printed(student.run_cell(f"names = {names}\n{source}"))
@@ -243,7 +243,7 @@ def test_the_environment_holds_nothing_of_the_graders(monkeypatch):
     assert "OMP_NUM_THREADS" in seen
 
 
-@pytest.mark.parametrize("module", ["gfloat", "peakmem.numbers.formats"])
+@pytest.mark.parametrize("module", ["gfloat", "peakmem.numbers.rounding_outcomes"])
 def test_modules_with_the_answers_are_hidden(student, module):
     assert error_of(student.run_cell(f"import {module}")) == "ImportError"
 
@@ -269,7 +269,7 @@ def test_no_piece_of_a_hidden_module_is_there(student):
 
 def test_only_the_labs_own_answers_are_hidden():
     with Sandbox(limits=LIMITS) as other, other.open() as student:
-        assert student.run_cell("import gfloat, peakmem.numbers.formats") == []
+        assert student.run_cell("import gfloat, peakmem.numbers.rounding_outcomes") == []
         assert printed(student.run_cell(PIECES)).startswith("REACHED gfloat.round")
 
 

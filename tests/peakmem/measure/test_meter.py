@@ -299,7 +299,7 @@ def test_a_meter_that_saw_nothing_raises_and_never_says_zero() -> None:
 
 
 def test_devices_that_cannot_be_metered_are_refused() -> None:
-    with pytest.raises(ValueError, match="not meta"):
+    with pytest.raises(ValueError, match="but got meta"):
         MemoryMeter("meta")
     if not torch.cuda.is_available():
         with pytest.raises(RuntimeError, match="no CUDA GPU"):

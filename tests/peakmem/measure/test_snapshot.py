@@ -246,7 +246,7 @@ def test_many_places_are_summed_up() -> None:
     ],
 )
 def test_a_file_of_another_kind_is_named(content: bytes, said: str) -> None:
-    with pytest.raises(UnreadableSnapshot, match=f"^a.pickle is no snapshot .*{said}.*Expected"):
+    with pytest.raises(UnreadableSnapshot, match=f"^a.pickle is not a snapshot .*{said}.*Expected"):
         parse_snapshot(content, "a.pickle")
 
 

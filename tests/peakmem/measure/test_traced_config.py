@@ -132,7 +132,7 @@ def test_masters_are_kept_beside_16_bit_weights() -> None:
         (
             "bert, untied",
             Recipe(sequence=12, lora_rank=4, lora_targets=("q_proj",)),
-            "name no linear layer of a BertForMaskedLM; choose of all-linear, .* query",
+            "name no linear layer of a BertForMaskedLM; choose from all-linear, .* query",
         ),
     ],
 )

@@ -246,7 +246,7 @@ def test_a_stage_that_runs_holds_what_is_predicted(stage: int, micro_batches: in
 @pytest.mark.parametrize(
     ("recipe", "many", "says"),
     [
-        ({}, {"context": 3}, "3 devices cannot share 64 tokens equally"),
+        ({}, {"context": 3}, "3 devices can't share 64 tokens equally"),
         ({"attention": "standard"}, {"context": 2}, "use attention='flash'"),
         ({}, {"context": 8, "context_method": "ulysses"}, "let context divide them, or use"),
         ({}, {"data": 2, "expert": 2}, "has no experts that 2 devices could share"),

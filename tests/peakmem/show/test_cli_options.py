@@ -211,11 +211,14 @@ def test_ways_of_sharing_reach_the_ledger(
     ("options", "says"),
     [
         ("--context-method rings", "did you mean 'ring'?); use one of 'ring', 'ulysses'"),
-        ("--expert-parallel 2", "2 at a time; let expert divide data times context"),
+        ("--expert-parallel 2", "choose a divisor of data times context"),
         ("--expert-parallel 2 --data-parallel 2", "has no experts that 2 devices could share"),
         ("--pipeline 5", "cannot be cut into 5 equal stages"),
         ("--context-parallel 2 --precision mixed --export deepspeed", "out --context-parallel and"),
-        ("--context-parallel 2 --zero 3 --data-parallel 2 --export fsdp", "about replicas"),
+        (
+            "--context-parallel 2 --zero 3 --data-parallel 2 --export fsdp",
+            "describes replicas only",
+        ),
     ],
 )
 def test_ways_of_sharing_that_are_none(

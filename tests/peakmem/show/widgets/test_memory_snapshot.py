@@ -99,8 +99,8 @@ def test_a_file_is_opened_and_its_peak_shown() -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"PK\x03\x04", "x.pickle is no snapshot of plain data: it is a zip file"),
-        (pickle.dumps({"device_traces": []}), "records no allocation|is not in the snapshot"),
+        (b"PK\x03\x04", "x.pickle is not a snapshot of plain data: it is a zip file"),
+        (pickle.dumps({"device_traces": []}), "records no allocation|has no device"),
         (pickle.dumps({"device_traces": [[]]}), "records no allocation on device 0"),
         (pickle.dumps({"device_traces": [[{"action": 3}]]}), "expected a dict with an action"),
         (pickle.dumps(Path), "it names pathlib"),
@@ -135,7 +135,7 @@ def test_it_begins_with_the_file_at_a_path(tmp_path: Path) -> None:
     calculator.set(**calculator._first)
     assert calculator.snapshot == "step.pickle"
     (tmp_path / "weights.pt").write_bytes(b"PK\x03\x04")
-    with pytest.raises(UnreadableSnapshot, match=r"weights\.pt is no snapshot"):
+    with pytest.raises(UnreadableSnapshot, match=r"weights\.pt is not a snapshot"):
         memory_snapshot(tmp_path / "weights.pt")
 
 
