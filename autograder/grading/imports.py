@@ -109,7 +109,7 @@ def heavy_imports(modules: Iterable[str], sources: Iterable[str]) -> tuple[str, 
     """
     if not needs_torch(modules):
         return ()
-    return EVERYTHING if any(map(_HEAVY.search, sources)) else _LIGHT
+    return (*_LIGHT, *EVERYTHING) if any(map(_HEAVY.search, sources)) else _LIGHT
 
 
 def probe_sources(number: str) -> list[str]:

@@ -5,8 +5,9 @@ The same commands grade both, and everything after grading treats them alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -50,7 +51,8 @@ class TaskLab:
 
     @cached_property
     def lab(self) -> Lab:
-        return content.find_lab(self.name)
+        with _collecting_no_garbage():
+            return content.find_lab(self.name)
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -101,8 +103,8 @@ class TaskLab:
         asked = (cell.names for cell in read_release(self._release).cells)
         return needed(cells, frozenset().union(*asked))
 
-    def _heavy_imports(self, submission: Submission) -> tuple[str, ...]:
-        """What takes long to import, and this submission or the lab's own solution needs."""
+    def heavy_imports(self, submission: Submission) -> tuple[str, ...]:
+        """Return what takes long to import and this submission or the reference solution needs."""
         own = [cell.source for cell in self._needed(submission.cells)]
         return heavy_imports((*self.imports, *modules_of(own)), [*self._sources, *own])
 
@@ -127,7 +129,7 @@ class TaskLab:
     def grade(self, student: str, handed: Contents, start: Start, secret: bytes) -> Graded:
         raw = handed.notebooks[self.name]
         submission = take_in_bytes(student, self.name, raw, self._release)
-        sandbox = start(self._heavy_imports(submission))  # it starts while the tasks are loaded
+        sandbox = start(self.heavy_imports(submission))  # it starts while the tasks are loaded
         graded = grade(self.lab, submission, sandbox, secret, self._solutions)
         blank = unanswered(submission.notebook, self._release)
         verdicts = (*graded.result.verdicts, *blank)
@@ -187,6 +189,18 @@ class OrdinaryLab:
         return grade_ordinary(
             self.assignment, self.rules, student, handed, lambda: start(heavy), secret
         )
+
+
+@contextmanager
+def _collecting_no_garbage() -> Iterator[None]:
+    """Import without garbage collection: scanning torch's modules for garbage is slow."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def lab_names(course: Course = COURSE) -> list[str]:

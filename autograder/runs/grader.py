@@ -79,7 +79,7 @@ class Grader:
                 backend=self._backend,
                 files=self._lab.files,
                 measured=self._lab.measured,
-                ranks=self._lab.ranks,
+                ranks=lambda: self._lab.ranks,  # loads the tasks, while the sandbox starts
                 preload=(*heavy, *self._lab.imports),
             )
         return self._sandboxes[wanted]

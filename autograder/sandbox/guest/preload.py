@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import os
 import pkgutil
@@ -36,6 +37,7 @@ def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
     from autograder.sandbox.guest.shell import make_shell
 
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    gc.disable()  # imported modules stay; scanning them for garbage is slow
     for name in modules:
         with contextlib.suppress(ImportError):  # modules with a lab's answers refuse
             importlib.import_module(name)
@@ -47,7 +49,12 @@ def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
         _import_library()
     _let_databases_do_without_locks()
     find_idle()
-    return make_shell(draws="matplotlib" in sys.modules)
+    gc.freeze()  # a new shell collects garbage
+    made = make_shell(draws="matplotlib" in sys.modules)
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+    return made
 
 
 def has_gpu() -> bool:
