@@ -48,10 +48,11 @@ _LIGHT = ("torch", "peakmem.measure.meter")
 # With these a cell may use a name that its source doesn't mention.
 _USES_UNSEEN = frozenset({"eval", "exec", "globals", "locals", "vars", "get_ipython"})
 _WORD = re.compile(r"\w+")
-# Optimizers and checkpoints make torch import its compiler at their first use; all else a notebook
-# may import too.
+# Optimizers, checkpoints and collectives make torch import its compiler, or more, at their first
+# use, which a budget would pay; all else a notebook may import too.
 _HEAVY = re.compile(
-    r"\b(optim(?!\.Optimizer)|checkpoint|compile|matplotlib|plt|peakmem\.show|tqdm)\b"
+    r"\b(optim(?!\.Optimizer)|checkpoint|compile|distributed|func|matplotlib|plt|peakmem\.show"
+    r"|tqdm)\b"
 )
 _MAGIC = re.compile(r"^\s*[%!?]", re.MULTILINE)
 

@@ -168,6 +168,7 @@ def test_a_lab_says_what_its_tasks_do_before_they_are_loaded() -> None:
         ("torch", "x = torch.ones(2)", False),
         ("torch", "step = torch.optim.Adam([x])", True),
         ("torch", "y = checkpoint(f, x)", True),
+        ("torch", "torch.distributed.broadcast(x, 0)", True),
         ("peakmem.probes.lab03", "def step(optimizer: torch.optim.Optimizer): ...", False),
     ],
 )
