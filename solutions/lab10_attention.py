@@ -879,7 +879,7 @@ def loss_part(loss, which, ignored=(), chunk=4, factor=1.0):
     targets = torch.randint(7, (10,))
     targets[list(ignored)] = -100
     before, found = targets.clone(), loss(*leaves, targets, chunk)
-    loss(*((1 - leaf.detach()).requires_grad_() for leaf in leaves), targets, chunk)
+    loss(*((1 - leaf.detach()).requires_grad_() for leaf in leaves), targets.clone(), chunk)
     if not torch.equal(targets, before):
         return "targets were changed"
     if which == "loss":

@@ -69,7 +69,7 @@ def run_loss(
         found["loss"] = as_sent(loss.detach())
         if not large:
             others = [(1 - leaf.detach()).requires_grad_() for leaf in (x, weight)]
-            loss_of(*others, targets, chunk)
+            loss_of(*others, targets.clone(), chunk)
         (factor * loss).backward()  # type: ignore[no-untyped-call]
 
     rise = metered_rise(run, x, weight, targets, metered=metered and large)
