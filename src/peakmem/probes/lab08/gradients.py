@@ -25,7 +25,10 @@ def chain(widths: Sequence[int], seed: int) -> nn.Sequential:
     torch.manual_seed(seed)
     model = nn.Sequential()
     for before, after in pairwise(widths):
-        model.extend([nn.Linear(before, after), nn.Tanh()])
+        layer = nn.Linear(before, after)
+        # Ranks' gradients must differ, so their samples must be felt behind many layers.
+        nn.init.normal_(layer.weight, std=before**-0.5)
+        model.extend([layer, nn.Tanh()])
     return model
 
 
