@@ -515,6 +515,19 @@ import math
 import torch
 
 
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
 def tiled_forward(q, k, v, block, causal):
     output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
     for rows in blocks(q.shape[-2], block):
@@ -543,6 +556,19 @@ def tiled_attention(q, k, v, block, causal=False):
 import math
 
 import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
 
 
 def tiled_forward(q, k, v, block, causal):
@@ -614,6 +640,19 @@ import math
 import torch
 
 
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
 def tiled_forward(q, k, v, block, causal):
     output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
     for rows in blocks(q.shape[-2], block):
@@ -642,6 +681,19 @@ def tiled_attention(q, k, v, block, causal=False):
 import math
 
 import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
 
 
 def tiled_forward(q, k, v, block, causal):
@@ -675,6 +727,19 @@ import math
 import torch
 
 
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
 def tiled_forward(q, k, v, block, causal):
     output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
     kept = []
@@ -705,6 +770,19 @@ def tiled_attention(q, k, v, block, causal=False):
 import math
 
 import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
 
 
 def tiled_forward(q, k, v, block, causal):
@@ -778,6 +856,19 @@ def tiled_attention(q, k, v, block, causal=False):
 import math
 
 import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
 
 _buffers = {}
 

@@ -860,6 +860,19 @@ import math
 import torch
 
 
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
 def tiled_forward(q, k, v, block, causal):
     output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
     for rows in blocks(q.shape[-2], block):
@@ -908,6 +921,19 @@ class TiledAttention(torch.autograd.Function):
 import math
 
 import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
 
 
 def tiled_forward(q, k, v, block, causal):
@@ -960,6 +986,19 @@ class TiledAttention(torch.autograd.Function):
 import math
 
 import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
 
 
 def tiled_forward(q, k, v, block, causal):
@@ -1016,6 +1055,19 @@ import math
 import torch
 
 
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
 def tiled_forward(q, k, v, block, causal):
     output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
     for rows in blocks(q.shape[-2], block):
@@ -1064,6 +1116,19 @@ class TiledAttention(torch.autograd.Function):
 import math
 
 import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
 
 
 def tiled_forward(q, k, v, block, causal):
@@ -1116,6 +1181,19 @@ import math
 import torch
 
 
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
 def tiled_forward(q, k, v, block, causal):
     output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
     for rows in blocks(q.shape[-2], block):
@@ -1164,6 +1242,19 @@ class TiledAttention(torch.autograd.Function):
 import math
 
 import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
 
 
 def tiled_forward(q, k, v, block, causal):
@@ -1216,6 +1307,19 @@ import math
 import torch
 
 
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
 def tiled_forward(q, k, v, block, causal):
     output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
     for rows in blocks(q.shape[-2], block):
@@ -1266,6 +1370,19 @@ import math
 import torch
 
 
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
 def tiled_forward(q, k, v, block, causal):
     output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
     for rows in blocks(q.shape[-2], block):
@@ -1314,6 +1431,19 @@ class TiledAttention(torch.autograd.Function):
 import math
 
 import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
 
 
 def tiled_forward(q, k, v, block, causal):

@@ -62,9 +62,9 @@ class _Shared(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, targets: Tensor, chunk: int) -> Tensor:
         with torch.enable_grad():
-            leaves = [leaf.detach().requires_grad_() for leaf in (x, weight)]
-            loss = _plain(*leaves, targets, chunk)
-        _Shared.last = torch.autograd.grad(loss, leaves)
+            a, b = (leaf.detach().requires_grad_() for leaf in (x, weight))
+            loss = _plain(a, b, targets, chunk)
+        _Shared.last = torch.autograd.grad(loss, (a, b))
         return loss.detach()
 
     @staticmethod

@@ -37,7 +37,11 @@ def gradient_through(
     x.grad = None
     loss = step(layers, x)
     found = loss.item() if isinstance(loss, Tensor) else float(loss)
-    return {"loss": found, "gradient": None if x.grad is None else x.grad.numpy().copy()}
+    return {"loss": found, "gradient": _array(x.grad)}
+
+
+def _array(gradient: Tensor | None) -> Any:
+    return None if gradient is None else gradient.numpy().copy()
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
