@@ -296,7 +296,7 @@ def quantized_step(layers, x):
         h = Layer.apply(h, *layer).relu()
     loss = (h**2).mean()
     loss.backward()
-    return float(loss)
+    return loss.item()
 
 
 # %% right: checkpoint_recursive

@@ -1,4 +1,7 @@
-"""Exercise: Adam whose moments are sharded over ranks, the first stage of ZeRO."""
+"""Exercise: Adam whose moments are sharded over ranks, the first stage of ZeRO.
+
+Long because each slip is simulated, to tell which one a student made.
+"""
 
 from __future__ import annotations
 
