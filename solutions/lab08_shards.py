@@ -16,27 +16,29 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 8: one model on many processes
 #
-# A model with 7.5 billion parameters needs 120 GB in training, before any activation. No GPU of its time had that. But 64
-# of them together had 2 TB. ZeRO lets each hold a share, and gathers what is needed when it's needed.
+# Training a model with 7.5 billion parameters takes 120 GB before the first activation. When ZeRO was published, the largest
+# GPUs had 32 GB. But 64 of them have 2 TB together. So ZeRO gives each GPU one share of the model, and gathers the other
+# shares just before they're needed.
 #
-# You write its three stages here, on real processes: *ranks*. They share no memory and talk through `torch.distributed`.
+# In this lab you write ZeRO's three stages. They run on real processes, called *ranks*, which share no memory and
+# communicate through `torch.distributed`.
 #
 # **You will be able to**
 # - say what a rank holds at each stage of ZeRO, and check it with a meter in each rank;
-# - sum a tensor over ranks so that none sends more than twice its bytes;
-# - train replicas on different data that stay equal, and share out Adam's moments;
-# - (stretch) share out gradients and weights, and pay for it in traffic.
+# - sum a tensor over all ranks while each sends less than twice its bytes;
+# - keep replicas equal that train on different data, and shard Adam's moments;
+# - (stretch) shard gradients and weights, and measure the traffic that this costs.
 #
 # | exercise | part | minutes | points |
 # |---|---|---|---|
 # | 8.1 What a rank holds | core | 7 | 2 |
 # | 8.2 All-reduce around a ring | core | 20 | 5 |
 # | 8.3 Replicas | core | 15 | 4 |
-# | 8.4 Adam in shares | core | 20 | 5 |
+# | 8.4 Sharded Adam | core | 20 | 5 |
 # | 8.5 Find the leak | core | 8 | 2 |
 # | 8.6 In your own words | core | 5 | 2 |
-# | 8.7 Gradients in shares | stretch | 15 | 3 |
-# | 8.8 Layers in shares | stretch | 30 | 6 |
+# | 8.7 Sharded gradients | stretch | 15 | 3 |
+# | 8.8 Sharded layers | stretch | 30 | 6 |
 # | **core** | | **75** | **20** |
 # | **stretch** | | **45** | **9** |
 
@@ -63,14 +65,14 @@ MIB = 2**20
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-ranks-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Ranks
 #
-# `launch(function, world_size, *args)` starts that many processes, calls the function in each, and returns
-# what each returned. In a rank `dist.get_rank()` is its number, from 0, and `dist.get_world_size()` is how
-# many there are. Exceptions in a rank, and ranks that wait for each other forever, come back as an error.
+# `launch(function, world_size, *args)` starts `world_size` processes, calls the function in each, and returns their results as a list. Inside a rank,
+# `dist.get_rank()` is its number, counted from 0, and `dist.get_world_size()` is the number of ranks. If a rank raises an
+# error, or all ranks wait for each other, `launch` stops them and reports which rank it was.
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab08-ranks", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def around():
-    """Each rank sends its number to the next one, and returns what it gets."""
+    """Each rank sends its number to the next one, and returns what it receives."""
     rank, world = dist.get_rank(), dist.get_world_size()
     sending = dist.isend(torch.tensor([rank]), (rank + 1) % world)
     came = torch.empty(1, dtype=torch.int64)
@@ -83,27 +85,27 @@ for said in launch(around, 4):
     print(said)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-ranks-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# `isend` returns at once, and `wait` ends it; `send` and `recv` wait. If all ranks began with `send`, all
-# could wait forever.
+# `isend` returns at once, and `wait()` finishes it. `send` and `recv` block until the other side takes part: if every rank called `send` first, they
+# could all wait forever. That's why this ring starts with `isend`.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-model_state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 8.1 What a rank holds (core, 2 points, 7 minutes)
 #
-# The *model states* are weights, gradients and the optimizer's state. Ranks that each train a whole copy hold all three:
-# that is stage 0. ZeRO (Rajbhandari and others, 2020) shares out one more part with each stage:
+# The *model states* are weights, gradients and optimizer state. In plain data parallelism (stage 0), every rank holds a full copy of
+# all three. Each stage of ZeRO (Rajbhandari and others, 2020) *shards* one more of them: each rank keeps one share only.
 #
-# | stage | in shares |
+# | stage | sharded |
 # |---|---|
 # | 1 | optimizer |
 # | 2 | optimizer, gradients |
 # | 3 | optimizer, gradients, weights |
 #
-# A part with $P$ elements in shares takes $\lceil P / N \rceil$ elements on each of $N$ ranks.
+# A share can't have half an element, so of $P$ elements sharded over $N$ ranks, each rank holds $\lceil P / N \rceil$.
 #
-# Write `model_state_bytes(n_params, world, stage, recipe)`: a dict with the bytes of `weights`, `gradients` and `optimizer` on one rank, whole numbers. A
-# parameter has 2, 2 and 12 bytes of them with the recipe `"mixed"` (master weights and two moments belong to the optimizer), and 4, 4 and 8 with `"fp32"`.
+# Write `model_state_bytes(n_params, world, stage, recipe)`. Return a dict with the bytes of `weights`, `gradients` and `optimizer` on one rank, as
+# whole numbers. With the recipe `"mixed"` they take 2, 2 and 12 bytes a parameter: master weights and both moments, 4 bytes each, count as optimizer. With `"fp32"` they take 4, 4 and 8.
 #
-# *Points:* all or nothing. *Example:* 10 parameters on 4 ranks at stage 1, mixed: 20, 20 and 36 bytes, since a share is 3.
+# *Points:* all or nothing. *Example:* 10 parameters, 4 ranks, stage 1, mixed: a share is 3 elements, so the bytes are 20, 20 and 36.
 #
 # **Predict first.** 7.5 billion parameters, 64 ranks, mixed. How many GB does a rank hold at stage 3?
 
@@ -132,11 +134,11 @@ self_check(
     model_state_bytes,
     [
         Case((10, 4, 1, "mixed"), held(20, 20, 36), "The example: round the share up."),
-        Case((10, 4, 0, "mixed"), held(20, 20, 120), "Stage 0 shares nothing."),
-        Case((10, 4, 2, "mixed"), held(20, 6, 36), "Stage 2: gradients, too."),
-        Case((10, 4, 3, "mixed"), held(6, 6, 36), "Stage 3: all three."),
+        Case((10, 4, 0, "mixed"), held(20, 20, 120), "Stage 0 shards nothing."),
+        Case((10, 4, 2, "mixed"), held(20, 6, 36), "Stage 2 shards gradients, too."),
+        Case((10, 4, 3, "mixed"), held(6, 6, 36), "Stage 3 shards all three."),
         Case((10, 4, 2, "fp32"), held(40, 12, 24), "fp32 has 4, 4 and 8 bytes."),
-        Case((12, 4, 3, "fp32"), held(12, 12, 24), "Three elements each, nothing to round."),
+        Case((12, 4, 3, "fp32"), held(12, 12, 24), "Three elements each: nothing to round."),
     ],
     equal=whole(),
 )
@@ -158,25 +160,34 @@ score("lab08-model_state_bytes", globals())
 stages_sliders(model_state_bytes)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-ring_all_reduce-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# The sliders call your function. From how many ranks on does stage 1 help no further, and why?
+# The sliders call your function. From how many ranks on does stage 1 hardly help any more, and why?
 #
 # ## 8.2 All-reduce around a ring (core, 5 points, 20 minutes)
 #
-# Ranks that train on different data need the *sum* of their gradients. If each rank sent its tensor to all others, each would send
-# $N - 1$ times its bytes.
+# Ranks that train on different data need the *sum* of all their gradients. If each rank sent its tensor to all others, it would
+# send $N - 1$ times the tensor's bytes: the more ranks, the worse.
 #
-# A ring needs less. Each rank cuts its tensor into $N$ chunks and talks to its two neighbours only.
-# 1. *Reduce-scatter:* in $N - 1$ steps each rank sends one chunk ahead, gets one from behind, and adds it to its own. In step $s$ rank $r$ sends chunk
-#    $(r - s) \bmod N$. In the end chunk $(r + 1) \bmod N$ of rank $r$ is the sum of all.
-# 2. *All-gather:* in $N - 1$ more steps the finished chunks go around, and take the place of what is there.
+# A ring avoids that. Each rank cuts its tensor into $N$ chunks, sends to the next rank only, and receives from the previous one only.
+# 1. *Reduce-scatter*, $N - 1$ steps: each rank sends a chunk, receives another, and adds it to its own. In step $s = 0, 1, \dots$ rank $r$ sends chunk
+#    $(r - s) \bmod N$. A chunk collects one more rank's values in each step, so in the end chunk $(r + 1) \bmod N$ of rank $r$ is the full sum.
+# 2. *All-gather*, $N - 1$ more steps: the finished chunks travel around, and each replaces what is in its place.
 #
-# So each rank sends $2 (N - 1)$ chunks.
+# With three ranks, rank 0 does this:
 #
-# Write `ring_all_reduce(x)`. `x` is a 1-D tensor; in place it becomes the sum over all ranks. Nothing is returned.
-# - Use `dist.send`, `recv`, `isend`, `irecv` and `batch_isend_irecv` only.
-# - Any length is possible: 0, below $N$, not divisible by $N$. `x.tensor_split(N)` gives $N$ chunks, and they are views.
-# - *Points:* sums 2; bytes 2: each rank sends at most $2 (N-1)/N$ of x's bytes, and 1 KiB per step; memory
-#   1: besides x at most $2/N$ of its bytes. The last two need right sums.
+# | step | sends chunk | receives chunk | and |
+# |---|---|---|---|
+# | 0 | 0 | 2 | adds it |
+# | 1 | 2 | 1 | adds it: chunk 1 is finished |
+# | 2 | 1 | 0 | replaces its own |
+# | 3 | 0 | 2 | replaces its own |
+#
+# So each rank sends $2 (N - 1)$ chunks, however many ranks there are: less than twice its tensor.
+#
+# Write `ring_all_reduce(x)`. In place, the 1-D tensor `x` becomes the sum over all ranks. Return nothing.
+# - Use only `dist.send`, `recv`, `isend`, `irecv` and `batch_isend_irecv`.
+# - Any length is possible: 0, less than $N$, not divisible by $N$. `x.tensor_split(N)` makes $N$ chunks, which are views of `x`.
+# - *Points:* sums 2. Bytes 2: each rank sends at most $2 (N-1)/N$ of the bytes of `x`, plus 1 KiB per step. Memory 1: besides `x`, at most
+#   $2/N$ of its bytes. Bytes and memory need correct sums.
 #
 # *Example:* three ranks with `[1., 1.]`, `[2., 5.]` and `[3., 0.]` all end with `[6., 6.]`.
 #
@@ -256,10 +267,10 @@ def ring_case(world, length, hint):
 self_check(
     wrong_ranks,
     [
-        ring_case(2, 12, "Two steps: add what comes, then put what comes in place."),
-        ring_case(3, 12, "Which chunk is sent in which step?"),
-        ring_case(3, 13, "Chunks may differ by one: cut the buffer to the chunk that comes."),
-        ring_case(4, 3, "Some chunks are empty. They're sent all the same."),
+        ring_case(2, 12, "Step 0 adds the chunk received; step 1 replaces a chunk by it."),
+        ring_case(3, 12, "Compare the chunk of each step with the table."),
+        ring_case(3, 13, "Chunk sizes differ by one: cut the buffer to the chunk received."),
+        ring_case(4, 3, "Some chunks are empty. Either send them too, or skip them on both sides."),
         ring_case(3, 0, "All chunks are empty."),
         Case(
             (),
@@ -303,26 +314,24 @@ score("lab08-ring_all_reduce", globals())
 
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-data_parallel-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* However many ranks there are, a ring sends less than twice x. That's why each gradient can be summed in every step.
+# *What the picture shows.* However many ranks there are, a ring sends less than twice `x`. That makes it affordable to sum every gradient in every step.
 #
 # ## 8.3 Replicas (core, 4 points, 15 minutes)
 #
-# In *data parallelism* each rank has a whole copy of the model, and its own samples. If all start equal and
-# update with the same gradient, they stay equal. The mean over ranks of the gradients of equal batches is
-# the gradient of all samples together.
+# In *data parallelism*, each rank has a full copy of the model and its own samples. If the copies start equal and always update with the same
+# gradient, they stay equal. And if all batches have the same size, the mean of the ranks' gradients is the gradient of all samples
+# together. So averaging is all that has to be added to ordinary training.
 #
 # Write `class DataParallel(module)`, which is called like the module.
-# - At the start all parameters and buffers become those of rank 0: `dist.broadcast(tensor.data, 0)`.
-# - When `backward()` returns, each `.grad` is the mean over ranks. A parameter that no rank used keeps its `None`; the ranks use the same ones. Gradients add up over passes, as always.
-# - `with model.no_sync():` around a pass: gradients add up on each rank, and nothing is sent. The next pass outside averages all that has added up.
+# - In `__init__`, all parameters and buffers become those of rank 0: `dist.broadcast(tensor.data, 0)`.
+# - When `backward()` returns, each `.grad` is the mean over ranks. If no rank used a parameter, its `.grad` stays `None`; all ranks use the same ones. Gradients add up over passes, as always.
+# - Passes inside `with model.no_sync():` add up gradients on each rank, and send nothing. The next pass outside averages everything that has added up.
 #
-# *Hint:* `p.register_post_accumulate_grad_hook(f)` calls `f(p)` in backward, as soon as `p.grad` is ready.
-# It refuses parameters that don't require a gradient. Use `dist.all_reduce`.
+# *Hint:* `p.register_post_accumulate_grad_hook(f)` calls `f(p)` during backward, as soon as `p.grad` is ready. It rejects parameters that don't require a gradient. Here you may use `dist.all_reduce`.
 #
-# *Points:* start 1, gradients 2, `no_sync` 1 (values and bytes). *Example:* if two ranks' gradients are 1 and 3, both end with 2.
+# *Points:* start 1, gradients 2, `no_sync` 1 (values and bytes). *Example:* if two ranks have gradients 1 and 3, both end with 2.
 #
-# **Predict first.** Four passes before each update, three of them in `no_sync()`. What percentage of the
-# bytes that four averaged passes would send is sent?
+# **Predict first.** Four passes before each update, three of them in `no_sync()`. What percentage of the bytes is sent, compared with averaging all four?
 
 # %%
 predicted_percent_sent = None  # your prediction, in percent
@@ -412,7 +421,7 @@ self_check(
         Case(
             (),
             [],
-            "Buffers, and frozen parameters, too.",
+            "Broadcast buffers and frozen parameters, too.",
             function=start_differs,
             label="tensors that differ at the start",
         ),
@@ -426,13 +435,13 @@ self_check(
         Case(
             (3, 2),
             by_one_process(3),
-            "Average .grad, with everything added up in it.",
+            "Average .grad: it has everything that has added up.",
             label="three, two of them quiet",
         ),
         Case(
             (),
             True,
-            "A missing gradient can't be sent.",
+            "Its gradient is None on all ranks: don't send it.",
             function=unused_gradients,
             label="unused parameter left alone",
         ),
@@ -446,7 +455,7 @@ self_check(
     ],
     equal=close(1e-5),
 )
-if predicted(predicted_percent_sent, question="Which share of the bytes is sent?"):
+if predicted(predicted_percent_sent, question="What percentage of the bytes is sent?"):
     print(f"25%; you predicted {predicted_percent_sent}%.")
     print(f"Metered with the start: {kib_sent(3):.0f} of {kib_sent(0):.0f} KiB.")
 
@@ -459,28 +468,27 @@ score("lab08-data_parallel", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-sharded_adam-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Accumulation and replicas go together: lab 5's micro-batches are quiet passes.
+# Accumulation and replicas fit together: lab 5's micro-batches are passes in `no_sync()`.
 #
-# ## 8.4 Adam in shares (core, 5 points, 20 minutes)
+# ## 8.4 Sharded Adam (core, 5 points, 20 minutes)
 #
-# After 8.3 all ranks have the same gradients, and each computes the same update: $N$ times the work, and $N$ copies of both moments. At
-# stage 1 a rank keeps moments for its share of each tensor, updates that share, and gets the others' shares from them.
+# After 8.3, all ranks have the same gradients, and each computes the same update: $N$ times the work, and $N$ copies of both moments. At
+# stage 1, each rank keeps moments for its share of each tensor only. It updates that share, and receives the other shares from the other ranks.
 #
-# Write `class ShardedAdam(params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)` with `step()` and `zero_grad()`. For each tensor with $t$ steps behind it, this one included,
+# Write `class ShardedAdam(params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)` with `step()` and `zero_grad()`. For a tensor in its step number $t$,
 #
 # $$m \leftarrow \beta_1 m + (1-\beta_1)\, g, \quad v \leftarrow \beta_2 v + (1-\beta_2)\, g^2, \quad
 # w \leftarrow w - \text{lr}\, \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + \epsilon}$$
 #
-# - Gradients are the same on all ranks. A tensor whose grad is `None` (on all ranks) isn't touched, and the step doesn't count for it.
-# - Between steps a rank keeps at most $8P/N$ bytes for $P$ float32 parameters, and 1 KiB per tensor. One
-#   tensor may be larger than all others together, so cut each tensor.
-# - Parameters are written in place. Afterwards all ranks have the same bits.
+# - Gradients are the same on all ranks, and `step()` doesn't change them. If a tensor's grad is `None` (on all ranks), skip it: neither the tensor nor its $t$ changes.
+# - Between steps, a rank keeps at most $8P/N$ bytes for $P$ float32 parameters, plus 1 KiB per tensor. One tensor may be larger than all others together, so shard each tensor, not the list.
+# - Parameters change in place. Afterwards they have the same bits on all ranks.
 #
-# *Hint:* `dist.all_gather(list_of_tensors, mine)` fills a list with all ranks' tensors of one size; the list may be the chunks of one tensor. Pad to $N \lceil n/N \rceil$ values.
+# *Hint:* `dist.all_gather(list_of_tensors, mine)` fills the list with every rank's `mine`. All must have one size, so pad each tensor to $N \lceil n/N \rceil$ values. The list may be the chunks of one tensor.
 #
 # *Points:* equals Adam 2, state 2, ranks equal 1. *Example:* 10 values on 4 ranks: rank 0 updates values 0 to 2, rank 3 value 9 only, and each keeps 2 · 3 moments.
 #
-# **Predict first.** The model below has 2 MiB of weights in float32. With Adam and 2 ranks, how many MiB of model states has each rank at stage 1?
+# **Predict first.** The model below has 2 MiB of float32 weights. With Adam on 2 ranks, how many MiB of model states does each rank hold at stage 1?
 
 # %%
 predicted_stage1_mib = None  # your prediction, in MiB
@@ -488,7 +496,7 @@ predicted_stage1_mib = None  # your prediction, in MiB
 
 # %% nbgrader={"grade": false, "grade_id": "lab08-sharded_adam-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class ShardedAdam:
-    """Adam with its moments divided among the ranks."""
+    """Adam with its moments sharded over the ranks."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         ### BEGIN SOLUTION
@@ -532,7 +540,7 @@ class ShardedAdam:
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-sharded_adam-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 8.4, Adam in shares
+# Self-check of 8.4, sharded Adam
 def in_mib(stage):
     found = model_state_bytes(8 * 256 * 256, 2, stage, "fp32")
     return {part: held / MIB for part, held in found.items()}
@@ -548,7 +556,7 @@ def stage1(layers):
     return DataParallel(model), ShardedAdam(model.parameters())
 
 
-SHAPES = [[], [5], [3, 3], [17, 6]]
+SHAPES = [[], [5], [3, 3], [17, 6], [5]]
 OPTIONS = {"lr": 0.1, "betas": (0.8, 0.9), "eps": 0.01}
 MISSING = [[1], [], [2]]  # tensors without a gradient, for each of three steps
 
@@ -568,6 +576,10 @@ def off_by(number, world):
 def bits_differ(world):
     first, *others = [[x.tobytes() for x in rank["params"]] for rank in stepped(world)["ranks"]]
     return [number for number, rank in enumerate(others, 1) if rank != first]
+
+
+def gradients_changed(world):
+    return sorted({n for rank in stepped(world)["ranks"] for n in rank["changed"]})
 
 
 def kept(world):
@@ -596,18 +608,31 @@ self_check(
             "Its first gradient comes in step 2, where its t is 1.",
             label="a late gradient",
         ),
-        Case((2, 2), 0.0, "Without a gradient nothing changes.", label="a missing gradient"),
+        Case((4, 2), 0.0, "Tensors of one shape have moments of their own.", label="equal shapes"),
+        Case(
+            (2, 2),
+            0.0,
+            "Without a gradient, nothing changes: neither tensor, moments nor t.",
+            label="a missing gradient",
+        ),
         Case(
             (3,),
             [],
-            "Gather the values that one rank computed.",
+            "All ranks take the values that the owner of a share computed.",
             function=bits_differ,
             label="ranks with other bits",
         ),
         Case(
             (2,),
+            [],
+            "Write into p.grad nowhere, not through a view either.",
+            function=gradients_changed,
+            label="gradients changed",
+        ),
+        Case(
+            (2,),
             "its share",
-            "Two moments of your share only.",
+            "Keep two moments of your share only.",
             function=kept,
             label="kept, 2 ranks",
         ),
@@ -615,7 +640,7 @@ self_check(
 )
 
 
-if predicted(predicted_stage1_mib, question="How many MiB has each rank at stage 1?"):
+if predicted(predicted_stage1_mib, question="How many MiB does each rank hold at stage 1?"):
     metered = {0: held_mib(stage0, 2), 1: held_mib(stage1, 2)}
     print(f"stage 1: {metered[1]:.2f} MiB metered; you predicted {predicted_stage1_mib}.")
     show_figure(
@@ -633,18 +658,17 @@ score("lab08-sharded_adam", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* The metered ranks hold what 8.1 predicts. Two ranks can't halve more than all of it; with 64, stage 3 leaves a 64th.
+# *What the picture shows.* The metered ranks hold what 8.1 predicts. With 2 ranks, no stage can save more than half; with 64, stage 3 leaves a 64th.
 #
 # ## 8.5 Find the leak (core, 2 points, 8 minutes)
 #
-# At stage 3 weights are in shares too. This forward pass gathers each layer's weights from the ranks' shards, and watches their diagonals. Its results are right. But at
-# its peak each rank holds all weights, as at stage 0.
+# At stage 3 the weights are sharded too. The forward pass below gathers each layer's weights from the ranks' shards, and records their diagonals. Its results are correct. But at
+# its peak, each rank holds the weights of all layers, as at stage 0.
 #
-# Copy it as `replicated_by_mistake(x, shards)`, and fix it. `shards` are one rank's shares of the layers'
-# weights, flat, without padding. With 8 layers of 2.25 MiB on 2 ranks, a rank's peak is at most 15.75 MiB:
-# all its shards, and three whole layers. *Points:* same results 1, peak 1; both need the results.
+# Copy it as `replicated_by_mistake(x, shards)`, and fix it. `shards` has one rank's shares of the layers' weights, flat and without padding; don't change them. With 8 layers of 2.25 MiB on 2 ranks, a rank's peak is at most 15.75
+# MiB: its shards (9 MiB) and three full layers. *Points:* same results 1; peak 1, which needs the results.
 #
-# **Predict first.** What does a rank hold at the peak of the code below, in MiB?
+# **Predict first.** How many MiB does a rank hold at the peak of the code below?
 
 # %%
 predicted_leak_mib = None  # your prediction, in MiB
@@ -739,8 +763,8 @@ score("lab08-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 8.6 In your own words (core, 2 points, 5 minutes)
 #
-# A friend trains on 8 GPUs with data parallelism and runs out of memory. "I'll add 8 more GPUs", she says. In three or four sentences: will that help her model states,
-# what would, and what does it cost?
+# A friend trains on 8 GPUs with data parallelism and runs out of memory. "I'll add 8 more GPUs", she says. In three or four sentences: will that help with her model states?
+# What would, and what does it cost?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab08-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -753,27 +777,27 @@ score("lab08-find_the_leak", globals())
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **The core ends here.** You should now be able to say:
-# - Replicas hold everything $N$ times. ZeRO's stages divide the optimizer's state, the gradients, the weights.
+# - Replicas hold everything $N$ times. ZeRO's stages shard the optimizer state, the gradients, the weights.
 # - A ring sums over ranks, and each rank sends less than twice its bytes.
-# - The mean of gradients over ranks is the gradient of all their samples, and `no_sync` saves traffic.
-# - A share helps only if nothing keeps the gathered weights.
+# - The mean of the ranks' gradients is the gradient of all their samples, and `no_sync` saves traffic.
+# - Sharding saves memory only if nothing keeps what was gathered.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-shard_gradients-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 8.7 Gradients in shares (stretch, 3 points, 15 minutes)
+# ## 8.7 Sharded gradients (stretch, 3 points, 15 minutes)
 #
-# At stage 2 each parameter has one *owner*. In backward, as soon as a gradient is ready, all ranks reduce
-# it to its owner, and the others free it. Not all gradients are alive at once.
+# At stage 2, each parameter has one *owner*. During backward, as soon as a gradient is ready, all ranks reduce it to its owner, and all others free it. So
+# they never hold all gradients at once.
 #
-# Write `shard_gradients(module)`. It returns something that keeps your hooks, such as a list. From then on, when `backward()` returns, each gradient is on one rank only, as
+# Write `shard_gradients(module)`. Return something that keeps your hooks alive, such as a list. From then on, when `backward()` returns, each gradient is on one rank only, as
 # the mean over ranks; on all others `.grad` is `None`.
-# - You choose the owners. All ranks choose the same, without talking, and own about the same amount.
-# - Gradient bytes alive at once on a rank: at most $P/N$ and the two largest. All gradients are `None` when backward begins.
+# - You choose the owners. All ranks must choose the same ones, without communicating, and own about the same number of bytes. Layers differ in size.
+# - All gradients are `None` when backward begins. At any time, a rank holds at most $P/N$ bytes of gradients plus the two largest, for $P$ bytes of parameters.
 #
-# *Hint:* `dist.reduce(tensor, owner)` leaves the sum on the owner, and nothing useful elsewhere. *Points:* gradients 2, memory 1, which needs right gradients.
+# *Hint:* `dist.reduce(tensor, owner)` leaves the sum on the owner, and nothing useful elsewhere. *Points:* gradients 2; memory 1, which needs correct gradients.
 #
 # *Example:* two equal layers on two ranks: rank 0 keeps the gradients of one, rank 1 those of the other.
 #
-# **Predict first.** Eight layers of 4 MiB, four ranks. How many MiB of gradients has each rank after backward?
+# **Predict first.** Eight layers of 4 MiB, four ranks. How many MiB of gradients does each rank hold after backward?
 
 # %%
 predicted_gradient_mib = None  # your prediction, in MiB
@@ -781,7 +805,7 @@ predicted_gradient_mib = None  # your prediction, in MiB
 
 # %% nbgrader={"grade": false, "grade_id": "lab08-shard_gradients-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def shard_gradients(module: nn.Module):
-    """Have each gradient reduced to its owner in backward, and freed elsewhere."""
+    """Reduce each gradient to its owner during backward, and free it elsewhere."""
     ### BEGIN SOLUTION
     loads, hooks = [0] * dist.get_world_size(), []
     for p in sorted(module.parameters(), key=torch.numel, reverse=True):
@@ -803,7 +827,7 @@ def keep_at(owner):
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-shard_gradients-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 8.7, gradients in shares
+# Self-check of 8.7, sharded gradients
 @cache
 def descended(world):
     return lab08.run_gradients(shard_gradients, world, [4, 5, 3], 2, 0, measure=False)["ranks"]
@@ -829,10 +853,13 @@ def updates_off_by(world):
 
 
 def gradients_alive():
-    sizes = {"widths": [256] * 9, "steps": 1, "seed": 0, "large": True}
-    alive = lab08.run_gradients(shard_gradients, 4, **sizes)["rise_bytes"] / (256 * 257 * 4) - 8
-    # 2 owned, 2 on their way; and torch's thread lets go of the last one a little late.
-    return "at most 5.2 layers" if alive <= 5.2 else f"{alive:.1f} layers"
+    # Ten large layers: 0 to 5, 8, 12, 16 and 20.
+    sizes = {"widths": lab08.gradients.uneven(256), "steps": 1, "seed": 0, "large": True}
+    given = sum(p.nbytes for p in lab08.gradients.chain(sizes["widths"], 0).parameters())
+    alive = lab08.run_gradients(shard_gradients, 4, **sizes)["rise_bytes"] - given
+    # 2.6 owned, 2 on their way; and torch's thread lets go of the last one a little late.
+    found = alive / (256 * 257 * 4)
+    return "at most 5.8 large layers" if found <= 5.8 else f"{found:.1f} large layers"
 
 
 self_check(
@@ -860,14 +887,14 @@ self_check(
         ),
         Case(
             (),
-            "at most 5.2 layers",
-            "Reduce in a hook, and spread owners evenly.",
+            "at most 5.8 large layers",
+            "Reduce in a hook, and balance bytes, not numbers of layers.",
             function=gradients_alive,
-            label="alive at once, 8 layers on 4 ranks",
+            label="alive at once, 24 layers on 4 ranks",
         ),
     ],
 )
-if predicted(predicted_gradient_mib, question="How many MiB of gradients has each rank?"):
+if predicted(predicted_gradient_mib, question="How many MiB of gradients does each rank hold?"):
     print(f"{8 * 4 / 4:.0f} MiB; you predicted {predicted_gradient_mib}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab08-shard_gradients", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
@@ -879,19 +906,19 @@ score("lab08-shard_gradients", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-sharded_layers-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 8.8 Layers in shares (stretch, 6 points, 30 minutes)
+# ## 8.8 Sharded layers (stretch, 6 points, 30 minutes)
 #
-# At stage 3 a rank stores an $N$-th of each layer: all its parameters flattened into one tensor, padded, and cut. PyTorch's FSDP works so.
-# - *Forward:* gather a layer's weights, run it, let go of them.
-# - *Backward:* gather them again, run the layer again with a graph (lab 4), reduce the gradient, keep one's own chunk of it.
+# At stage 3, a rank stores one $N$-th of each layer: its parameters are flattened into one tensor, padded, and cut into $N$ shards. PyTorch's FSDP works this way.
+# - *Forward:* gather a layer's weights, run it, free them.
+# - *Backward:* gather them again, run the layer again with a graph (lab 4), reduce the gradient, and keep your own chunk of it.
 #
-# Write `class ShardedLayers(layers)`, an `nn.Module` that runs its layers in turn. `layers` is a list of modules with one input each, the same on all ranks.
-# - `parameters()` yields this rank's shards, one for each layer that has parameters. After backward the `.grad` of a shard is its part of the mean over ranks. So any optimizer works.
-# - A layer may come twice in the list: it has one shard. Some layers have no parameters.
-# - *Points:* outputs and updates 3; peak 2: no more than all layers, which are whole when you get them, and three more, where whole states would take three times as much; traffic 1: in a step a rank sends at most three times the parameters' bytes.
+# Write `class ShardedLayers(layers)`, an `nn.Module` that runs its layers in order. `layers` is a list of modules, the same on all ranks, each with one input.
+# - `parameters()` yields this rank's shards, one for each layer that has parameters. After backward, a shard's `.grad` is its part of the mean over ranks. So any optimizer works.
+# - A layer may occur twice in the list: it has one shard. Some layers have no parameters.
+# - *Points:* outputs and updates 3. Peak 2: at most the bytes of all layers, which are full when you get them, plus three layers; full states would take three times all layers. Traffic 1: in a step, a rank sends at most three times the parameters' bytes.
 #
-# *Plan:* an `autograd.Function` for a layer gets `x` and the shard. Its `forward` runs without a graph, so save `x` and the shard only. In `backward`, `functional_call(layer, {name: tensor}, (x,))` runs the layer with gathered weights, and `torch.autograd.grad` gives all gradients. Set `p.data = torch.empty(0)` for the layer's own
-# parameters once you have the shard, and note their shapes before.
+# *Plan:* write an `autograd.Function` for one layer, which gets `x` and the shard. Its `forward` runs without a graph, so save `x` and the shard only. In `backward`, `functional_call(layer, {name: tensor}, (x,))` runs the layer with gathered weights, and `torch.autograd.grad` gives all gradients. Once you have a
+# layer's shard, note the shapes of its own parameters, and set `p.data = torch.empty(0)`.
 #
 # *Example:* a `Linear(3, 3)` has 12 values: on 5 ranks each stores 3.
 #
@@ -903,7 +930,7 @@ predicted_layers_held = None  # your prediction, in layers
 
 # %% nbgrader={"grade": false, "grade_id": "lab08-sharded_layers-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class ShardedLayers(nn.Module):
-    """Layers that run in turn; each rank stores a share of their weights."""
+    """Layers run in order; each rank stores one share of their weights."""
 
     def __init__(self, layers):
         super().__init__()
@@ -974,7 +1001,7 @@ class Gathered(torch.autograd.Function):
 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-sharded_layers-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-# Self-check of 8.8, layers in shares
+# Self-check of 8.8, sharded layers
 def stage2(layers):
     model = nn.Sequential(*layers)
     model.hooks = shard_gradients(model)
@@ -1023,7 +1050,9 @@ def sent_a_step():
 self_check(
     outputs_off_by,
     [
-        Case((2, 0), 0.0, "Forward: gather, run, in the list's order.", label="outputs, 2 ranks"),
+        Case(
+            (2, 0), 0.0, "Gather and run the layers in the list's order.", label="outputs, 2 ranks"
+        ),
         Case(
             (2, 1),
             0.0,
@@ -1033,7 +1062,7 @@ self_check(
         Case(
             (3, 2),
             0.0,
-            "Padding; and one shard for a layer that comes twice.",
+            "Pad; and make one shard for a layer that occurs twice.",
             label="after two, 3 ranks",
         ),
         Case(
@@ -1046,7 +1075,7 @@ self_check(
         Case(
             (),
             "at most 3.1 times",
-            "Two gathers and one reduction per layer.",
+            "Gather each layer twice, and reduce its gradient once.",
             function=sent_a_step,
             label="sent in a step",
         ),
@@ -1081,10 +1110,10 @@ score("lab08-sharded_layers", globals())
 
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the pictures show.* Each stage holds what 8.1 says. At stage 0 gradients pile up in backward. At stage 3 weights come and go, layer by layer, twice: that is the traffic that you pay.
+# *What the pictures show.* Each stage holds what 8.1 predicts. At stage 0, gradients pile up during backward. At stage 3, weights come and go layer by layer, twice: that's the traffic you pay for the memory.
 #
 # ## What you should now be able to say
 #
-# - Each gradient has an owner; hooks reduce it as soon as it's ready.
+# - Each gradient has an owner, and hooks reduce it as soon as it's ready.
 # - Weights are needed one layer at a time, so a rank can store a share and gather the rest.
-# - ZeRO-3 sends three times the parameters per step, where replicas send twice as much as they have.
+# - ZeRO-3 sends up to three times the parameters' bytes per step; replicas send twice.

@@ -169,9 +169,9 @@ self_check(
             function=steps_of,
         ),
         Case(
-            (TIES, 8),
-            [127, 2, -2, 0, 126],
-            "codes times step",
+            (ROWS, 4, 0),
+            [[8 / 7, -4, 0], [0, 0, 0], [14, 2, -8]],
+            "codes times step, in floats",
             label="dequantize",
             function=there_and_back,
         ),
@@ -272,7 +272,8 @@ def quantize_affine(
 def all_three(x, bits, axis=None):
     q, scale, zero_point = quantize_affine(x, bits, axis)
     flat = [torch.as_tensor(part).flatten() for part in (scale, zero_point)]
-    return {"q": q, "scale": flat[0], "zero_point": flat[1], "type": str(q.dtype)}
+    type_ = f"zero_point is {flat[1].dtype}" if flat[1].dtype == torch.uint8 else str(q.dtype)
+    return {"q": q, "scale": flat[0], "zero_point": flat[1], "type": type_}
 
 
 def three(q, scale, zero_point):
@@ -290,9 +291,15 @@ self_check(
             label="the example",
         ),
         Case(
-            (torch.tensor([-1.0, 0.0, 2.0]), 2),
-            three([0, 1, 3], [1], [1]),
-            "0.0 has the code 1",
+            (torch.tensor([0.0, 1.017, 5.1]), 8),
+            three([0, 51, 255], [0.02], [0]),
+            "50.85 is rounded to 51",
+            label="rounded",
+        ),
+        Case(
+            (torch.tensor([-1.0, 0.0, 1.6]), 2),
+            three([0, 1, 3], [2.6 / 3], [1]),
+            "1.15 is rounded to 1, the code of 0.0",
             label="both sides",
         ),
         Case(
@@ -386,11 +393,15 @@ def packed_form(q):
     return packed.untyped_storage().nbytes(), str(packed.dtype)
 
 
+def unpacked_type(q):
+    return str(unpack_int4(pack_int4(q), len(q)).dtype)
+
+
 def held_bytes(n):
     """Return the bytes that stay live after packing n codes."""
     with MemoryMeter("cpu") as meter:
         packed = pack_int4((torch.arange(n) % 15 - 7).to(torch.int8))
-    return meter.live_bytes if packed is not None else 0
+    return max(meter.live_bytes, packed.untyped_storage().nbytes())
 
 
 EACH = torch.arange(-8, 8, dtype=torch.int8)
@@ -400,6 +411,13 @@ self_check(
         Case((EACH,), EACH, "codes above 7 are negative: subtract 16", label="all 16 codes"),
         Case((EACH[:5],), EACH[:5], "the last byte is half empty", label="5 codes"),
         Case((EACH[7:8],), [-1], "the last byte is half empty", label="one code"),
+        Case(
+            (EACH,),
+            "torch.int8",
+            "convert to torch.int8",
+            label="type of codes",
+            function=unpacked_type,
+        ),
         Case(
             (EACH,),
             (8, "torch.uint8"),
@@ -457,8 +475,8 @@ score("lab09-pack_int4", globals())
 #
 # *Points:* without outliers 2, with outliers 2.
 #
-# *Example:* $x = (1.2, 2)$, $q = (3, 4)$, a scale of 0.5, no outlier: codes 76 and 127, so $(76 \cdot 3 + 127 \cdot 4) \cdot 0.5 \cdot 2/127
-# \approx 5.795$. In floats it's 5.8.
+# *Example:* $x = (1.21, 2)$, $q = (3, 4)$, a scale of 0.5, no outlier: codes 77 and 127, so $(77 \cdot 3 + 127 \cdot 4) \cdot 0.5 \cdot 2/127
+# \approx 5.819$. In floats it's 5.815.
 #
 # **Predict first.** Two of 512 columns are 40 times as large as the others. How many times larger is the error if these
 # two are quantized as well?
@@ -485,15 +503,15 @@ def int8_linear(
 # Self-check of 9.4, multiply in int8
 CODES = torch.tensor([[3, 4], [-127, 127]], dtype=torch.int8)
 HALF = torch.tensor([[0.5], [0.01]])
-BIG = torch.tensor([[1.0, 50.0], [-0.5, 0.0]])
+BIG = torch.tensor([[1.0, 50.0], [-0.5, 0.3]])
 LONG = torch.ones(1, 300), torch.full((1, 300), 127, dtype=torch.int8), torch.ones(1, 1)
 self_check(
     int8_linear,
     [
         Case(
-            (torch.tensor([[1.2, 2.0]]), CODES, HALF, 9.0),
-            [[736 / 127, 1.02]],
-            "codes 76 and 127, and both steps: 5.8 and 1.016 are those of floats",
+            (torch.tensor([[1.21, 2.0]]), CODES, HALF, 9.0),
+            [[739 / 127, 1.0]],
+            "codes 77 and 127, and both steps: 5.815 and 1.003 are those of floats",
             label="the example",
         ),
         Case(
@@ -507,21 +525,27 @@ self_check(
         ),
         Case(
             (BIG, CODES, HALF, 9.0),
-            [[101.5, 62.23], [-0.75, 0.635]],
+            [[101.5, 62.23], [-0.15, 1.016]],
             "the second column is an outlier",
             label="an outlier",
         ),
         Case(
             (-BIG, CODES, HALF, 9.0),
-            [[-101.5, -62.23], [0.75, -0.635]],
+            [[-101.5, -62.23], [0.15, -1.016]],
             "look at sizes",
             label="-50 is one too",
         ),
         Case(
             (BIG, CODES, HALF, 0.1),
-            [[101.5, 62.23], [-0.75, 0.635]],
+            [[101.5, 62.23], [-0.15, 1.016]],
             "all columns are outliers",
             label="threshold 0.1",
+        ),
+        Case(
+            (BIG, CODES, HALF, 50.0),
+            [[517 * 25 / 127, 62], [-77 / 508, 1.015]],
+            "50 isn't above 50, so nothing is an outlier",
+            label="at the threshold",
         ),
         Case(
             (0 * BIG, CODES, HALF, 9.0),
@@ -606,19 +630,19 @@ def nf4_decode(packed: torch.Tensor, absmax: torch.Tensor, n: int, block: int = 
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab09-nf4-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 9.5, codes where weights are
-def nf4_and_back(x, block=64):
-    packed, absmax = nf4_encode(x, block)
-    return nf4_decode(packed, absmax, len(x), block)
+def nf4_and_back(x, *block):
+    packed, absmax = nf4_encode(x, *block)
+    return nf4_decode(packed, absmax, len(x), *block)
 
 
-def nf4_form(x, block=64):
-    packed, absmax = nf4_encode(x, block)
+def nf4_form(x, *block):
+    packed, absmax = nf4_encode(x, *block)
     return packed.untyped_storage().nbytes(), str(packed.dtype), absmax
 
 
 PRINTED = [-1, -0.69619, -0.52507, -0.39492, -0.28444, -0.18477, -0.09105, 0]
 PRINTED += [0.07958, 0.16093, 0.24611, 0.33792, 0.44071, 0.56262, 0.72296, 1]
-RAGGED = torch.tensor([2.0, -1.0, 0.0, 0.0, 0.5])
+RAGGED = torch.tensor([2.0, -1.0, 0.0, 0.0, -0.3])
 self_check(
     nf4_and_back,
     [
@@ -637,13 +661,23 @@ self_check(
         ),
         Case((torch.tensor(PRINTED),), PRINTED, "these are exact", label="all 16 values"),
         Case(
-            (RAGGED, 2), [2, -1.0501460, 0, 0, 0.5], "zeros, and a short block", label="blocks of 2"
+            (RAGGED, 2),
+            [2, -1.0501460, 0, 0, -0.3],
+            "zeros, and a short block",
+            label="blocks of 2",
         ),
         Case(
             (RAGGED, 2),
-            (3, "torch.uint8", [2, 0, 0.5]),
-            "3 bytes, 3 absmax",
+            (3, "torch.uint8", [2, 0, 0.3]),
+            "3 bytes, 3 absmax in float32",
             label="stored",
+            function=nf4_form,
+        ),
+        Case(
+            (torch.ones(65),),
+            (33, "torch.uint8", [1, 1]),
+            "by default a block has 64 values",
+            label="the default",
             function=nf4_form,
         ),
     ],
@@ -723,6 +757,7 @@ self_check(
         Case((1000, "int8"), 1004, "a byte each, and one float32"),
         Case((129, "int4_grouped"), 69, "the example"),
         Case((65, "nf4"), 41, "33 bytes, and two blocks", wrong={40: "Round half bytes up."}),
+        Case((1, "nf4"), 5, "a byte, and a block"),
         Case((64 * 256, "nf4_double"), 8192 + 256 + 4, "256 blocks share one float32"),
         Case((64 * 256 + 1, "nf4_double"), 8193 + 257 + 8, "the 257th block needs another one"),
         Case((8, "fp4"), raises=ValueError, hint="an unknown scheme"),
@@ -934,11 +969,18 @@ def fake_quant(x: torch.Tensor, bits: int) -> torch.Tensor:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab09-fake_quant-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 9.9, train through rounding
 def with_gradient(function, *tensors):
-    """Return the function's value, and the gradients of the tensors under an upstream of ones."""
+    """Return the function's value, and the gradients under an upstream of 1, 2, 3, ...
+
+    Between forward and backward there's another call. "changed" is returned if one wrote into x.
+    """
     leaves = [a.clone().requires_grad_() if torch.is_tensor(a) else a for a in tensors]
     value = function(*leaves)
-    value.sum().backward()
-    return value.detach(), *(a.grad for a in leaves if torch.is_tensor(a))
+    function(*(1 - a if torch.is_tensor(a) else a for a in tensors))
+    value.backward(torch.arange(1.0, value.numel() + 1).view_as(value))
+    found = [(a, leaf) for a, leaf in zip(tensors, leaves, strict=True) if torch.is_tensor(a)]
+    if not all(torch.equal(a, leaf) for a, leaf in found):
+        return "changed"
+    return value.detach(), *(leaf.grad for _, leaf in found)
 
 
 X = torch.tensor([0.6, 1.2, -0.1, -3.0])
@@ -947,11 +989,16 @@ self_check(
     [
         Case(
             (fake_quant, X, 3),
-            ([2 / 3, 1, 0, -1], [1, 0, 1, 0]),
-            "1 where it was only rounded, 0 where it was clipped",
+            ([2 / 3, 1, 0, -1], [1, 0, 3, 0]),
+            "what comes in where it was only rounded, 0 where it was clipped",
             label="3 bits",
         ),
-        Case((fake_quant, X / 4, 8), (X.div(4).mul(127).round() / 127, [1] * 4), label="8 bits"),
+        Case(
+            (fake_quant, X / 4, 8),
+            (X.div(4).mul(127).round() / 127, [1, 2, 3, 4]),
+            "a step of 1 / 127",
+            label="8 bits",
+        ),
     ],
     equal=close(1e-5, 1e-6),
 )
@@ -1036,9 +1083,8 @@ def lora_report(what, bias=True):
         "merged": abs(found["merged"] - found["trained"]).max(),
     }
     learned = abs(found["trained"] - plain.numpy()).max() > 0.01
-    return {"shapes": shapes, "learned": learned, "frozen": not found["base_changed"]}.get(
-        what, gap.get(what)
-    )
+    flags = {"frozen": not found["base_changed"], "returned": found["returned"]}
+    return {"shapes": shapes, "learned": learned, **flags}.get(what, gap.get(what))
 
 
 def scale_of(alpha):
@@ -1048,6 +1094,16 @@ def scale_of(alpha):
         for parameter in adapter.parameters():
             parameter.fill_(1.0 if parameter.requires_grad else 0.0)
         return adapter(torch.ones(1, 3)).flatten()
+
+
+def slope_of():
+    """Return the gradient of x behind an adapter of ones beside a layer of ones."""
+    adapter = Lora(nn.Linear(3, 2), 1, 2.0)
+    for parameter in adapter.parameters():
+        nn.init.ones_(parameter)
+    x = torch.ones(1, 3, requires_grad=True)
+    adapter(x).sum().backward()
+    return None if x.grad is None else x.grad.flatten()
 
 
 def beside_kib(width=1024):
@@ -1071,7 +1127,9 @@ self_check(
         Case(("start",), 0, "B is 0 at the start", label="equal at the start"),
         Case(("learned",), True, "if both are 0, no gradient reaches either", label="learns"),
         Case(("frozen",), True, "freeze weight and bias", label="frozen"),
-        Case((8.0,), [24] * 4, "alpha / rank = 4", label="scale", function=scale_of),
+        Case((5.0,), [15] * 4, "alpha / rank = 2.5", label="scale", function=scale_of),
+        Case((), [6.0] * 3, "x needs a gradient, too", label="gradient of x", function=slope_of),
+        Case(("returned",), True, "merge() returns a layer", label="returned"),
         Case(("merged",), 0, "merge() adds alpha / rank times B A to the weight", label="merged"),
         Case(("merged", False), 0, "a layer may have no bias", label="merged, no bias"),
         Case((), (96, True), "x times A, then times B", label="bytes", function=beside_kib),
@@ -1147,20 +1205,25 @@ def ternary_linear(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab09-ternary_linear-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 9.11, three weights
 THREE = torch.tensor([[0.1, -0.5, 0.6]])
+SIX = torch.tensor([[0.1, -0.5, 0.6], [0.2, 1.6, 0.0]])  # gamma is 0.5
 self_check(
     with_gradient,
     [
         Case(
             (ternary_linear, torch.eye(3), THREE),
-            ([[0], [-0.4], [0.4]], [[0, -0.4, 0.4]] * 3, [[1, 1, 1]]),
+            (
+                [[0], [-0.4], [0.4]],
+                [[0, -0.4, 0.4], [0, -0.8, 0.8], [0, -1.2, 1.2]],
+                [[1, 2, 3]],
+            ),
             "value, gradient of x, gradient of the weight",
             label="the example",
         ),
         Case(
-            (ternary_linear, torch.tensor([[1.0, 2.0, 3.0]]), 100 * THREE),
-            ([[40.0]], [[0, -40, 40]], [[1, 2, 3]]),
-            "gamma multiplies the codes",
-            label="times 100",
+            (ternary_linear, torch.tensor([[1.0, 2.0, 3.0]]), 100 * SIX),
+            ([[50, 100]], [[0, 50, 50]], [[1, 2, 3], [2, 4, 6]]),
+            "one gamma for the matrix, and it multiplies the codes",
+            label="two rows, times 100",
         ),
     ],
     equal=close(1e-5, 1e-6),
@@ -1243,24 +1306,25 @@ def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8) -
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab09-adam8bit-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 9.12, Adam in 8 bits
-def adams(params, grads, state, lr):
+def adams(params, grads, state, lr, **options):
     """torch's Adam, called like yours."""
     if "adam" not in state:
-        state["adam"] = torch.optim.Adam(params, lr=lr, foreach=False)
+        state["adam"] = torch.optim.Adam(params, lr=lr, foreach=False, **options)
     for param, grad in zip(params, grads, strict=True):
         param.grad = grad.clone()
     state["adam"].step()
 
 
-def of_adam(step, what):
+def of_adam(step, what, **options):
     """Return whether 25 losses are within 2% of Adam's, or whether the state is small enough."""
-    sizes = {"width": 16, "rows": 100, "seed": 0, "steps": 25}
+    sizes = {"width": 16, "rows": 100, "seed": 0, "steps": 25, "options": options}
     found, torchs = lab09.trained(step, **sizes), lab09.trained(adams, **sizes)
     pairs = zip(found["losses"], torchs["losses"], strict=True)
     worst = max(abs(own / other - 1) for own, other in pairs)
     most = sum(2 * n + 8 * -(-n // 256) + 64 for n in found["n_values"])
     print(f"up to {worst:.2%} off Adam's losses; {found['state_bytes']:,} bytes, {most:,} allowed")
-    return {"losses": worst <= 0.02, "bytes": found["state_bytes"] <= most}[what]
+    passed = {"losses": worst <= 0.02, "bytes": found["state_bytes"] <= most}
+    return {**passed, "gradients": not found["changed"]}[what]
 
 
 self_check(
@@ -1269,7 +1333,15 @@ self_check(
         Case(
             (adam8bit_step, "losses"), True, "codes of v's root? bias correction?", label="losses"
         ),
+        Case((adam8bit_step, "gradients"), True, "don't change them", label="gradients"),
         Case((adam8bit_step, "bytes"), True, "codes, unpadded, and steps", label="bytes"),
+        Case(
+            (adam8bit_step, "losses"),
+            True,
+            "use betas and eps; eps is added to the root",
+            kwargs={"betas": (0.5, 0.8), "eps": 0.01},
+            label="other betas and eps",
+        ),
     ],
 )
 if predicted(predicted_percent, question="by how many percent does the loss differ?"):

@@ -115,6 +115,7 @@ def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes) -> dict:
 def counts(*arguments, block=2):
     """Return your four counts, with io_bytes_tiled(block) in place of the function."""
     found = attention_cost(*arguments)
+    attention_cost(1, 1, 1, 1, False, 1)  # another call changes nothing
     return {**found, "io_bytes_tiled": found["io_bytes_tiled"](block)}
 
 
@@ -324,7 +325,11 @@ LN2 = math.log(2)
 
 
 def tensors(blocks):
-    yield from (torch.tensor(block, dtype=torch.float64) for block in blocks)
+    for block in blocks:
+        given = torch.tensor(block, dtype=torch.float64)
+        yield given
+        if given.tolist() != list(block):
+            raise ValueError("a block was changed")
 
 
 def of_blocks(*blocks):
@@ -338,12 +343,22 @@ def weighted(*blocks):
     return weighted_sum(pairs)
 
 
+def long_row_peak():
+    """Return the MiB of 32 blocks that are alive at once, of 16 in all, or that they're few."""
+    yours = {"online_softmax": online_softmax, "weighted_sum": weighted_sum}
+    sizes = {"n_blocks": 32, "scores": 512, "width": 128, "seed": 0}
+    names = peakmem.probes.Namespace(yours)
+    found = lab10.online_softmax(names, long=sizes)["rise_bytes"] / MIB
+    return "at most 3 MiB" if found <= 3 else f"{found:.1f} MiB"
+
+
 off = -math.inf
 self_check(
     of_blocks,
     [
         Case(([0.0, 0.0], [LN2]), (LN2, 2.0), "The example.", wrong={(LN2, 3.0): "Rescale."}),
         Case(([LN2], [0.0, 0.0]), (LN2, 2.0), "The maximum comes first."),
+        Case(([0.1, 0.3], [0.2]), (0.3, 1 + math.exp(-0.1) + math.exp(-0.2)), "Keep to float64."),
         Case(([1000.0], [1000.0]), (1000.0, 2.0), "Subtract the maximum before exp."),
         Case(([-1000.0, -1000.0],), (-1000.0, 2.0), "Begin at -inf, not at 0."),
         Case(([off, off], [1.0]), (1.0, 1.0), "As long as all is -inf, nothing is rescaled."),
@@ -354,6 +369,7 @@ self_check(
         Case(([1000.0], [off], [1000.0]), (1.0, 1.0), "No NaN from -inf.", function=weighted),
         Case(([off], [0.0, 0.0]), (1.0, 1.5), "Masked scores have no weight.", function=weighted),
         Case(([off], [off]), (0.0, 0.0), "Zeros for a row of -inf.", function=weighted),
+        Case((), "at most 3 MiB", "Keep no block.", function=long_row_peak, label="a long row"),
     ],
     equal=close(1e-9),
 )
@@ -441,7 +457,7 @@ def tiled_attention(q, k, v, block: int, causal: bool = False) -> torch.Tensor:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab10-tiled_attention-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 10.4, attention by blocks
-def sample(seq, gain=1.0, width=4):
+def sample(seq, gain=1.0, width=6):
     torch.manual_seed(seq)
     q, k, v = torch.randn(3, 2, 3, seq, width, dtype=torch.float64)
     return gain * q, k, v
@@ -455,8 +471,13 @@ def off_by(attention, seq, block, causal=None, gain=1.0):
     """Return by how much a result differs from torch's at most, or "NaN"."""
     given = sample(seq, gain)
     options = () if causal is None else (causal,)
-    found = attention(*given, block, *options) - by_torch(*given, block, bool(causal))
-    found = found.abs().max().item()
+    output = attention(*given, block, *options)
+    attention(*(1 - tensor for tensor in given), block, *options)  # changes nothing
+    if output.dtype != torch.float64:
+        return f"{output.dtype}; q has torch.float64"
+    if not all(map(torch.equal, given, sample(seq, gain))):
+        return "q, k or v were changed"
+    found = (output - by_torch(*given, block, bool(causal))).abs().max().item()
     return "NaN" if math.isnan(found) else round(found, 6)
 
 
@@ -602,6 +623,7 @@ def gradients_off_by(attention, which, seq, block, causal):
     for function in (attention, by_torch):
         leaves = [tensor.requires_grad_() for tensor in sample(seq)]
         output = function(*leaves, block, causal)
+        function(*((1 - leaf.detach()).requires_grad_() for leaf in leaves), block, causal)
         (output * torch.arange(output.numel()).view_as(output).cos()).sum().backward()
         found.append(leaves["qkv".index(which)].grad)
     return round((found[0] - found[1]).abs().max().item(), 6)
@@ -751,7 +773,9 @@ def lean_attention(q, k, v, block):
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab10-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 10.6, find the leak
 def watched(attention, which):
-    return attention(*sample(11), 4)[["output", "entropy", "first"].index(which)]
+    given = sample(11)
+    attention(*given, 4)  # a second call finds q, k and v as they were
+    return attention(*given, 4)[["output", "entropy", "first"].index(which)]
 
 
 def leak_bound(attention):
@@ -868,7 +892,10 @@ def loss_part(loss, which, ignored=(), chunk=4, factor=1.0):
     leaves = [torch.randn(n, 3, dtype=torch.float64, requires_grad=True) for n in (10, 7)]
     targets = torch.randint(7, (10,))
     targets[list(ignored)] = -100
-    found = loss(*leaves, targets, chunk)
+    before, found = targets.clone(), loss(*leaves, targets, chunk)
+    loss(*((1 - leaf.detach()).requires_grad_() for leaf in leaves), targets.clone(), chunk)
+    if not torch.equal(targets, before):
+        return "targets were changed"
     if which == "loss":
         return found.detach()
     (factor * found).backward()
@@ -904,7 +931,7 @@ self_check(
             label="peak, of 16 MiB of logits",
         ),
     ],
-    equal=close(1e-6, 1e-9),
+    equal=close(1e-9, 1e-12),
 )
 if predicted(predicted_loss_mib, question="How many MiB does torch's loss take?"):
     torchs, yours = (loss_mib(f, 1024, 16384, 32) for f in (torchs_loss, chunked_cross_entropy))
@@ -1317,7 +1344,8 @@ def event(action, addr, size, *frames):
 
 
 def snapshot_of(*events):
-    return {"segments": [], "device_traces": [list(events)]}
+    of_another_gpu = [event("alloc", 64, 2**40, frame(1))]
+    return {"segments": [], "device_traces": [list(events), of_another_gpu]}
 
 
 torchs = frame(9, "/opt/env/torch/nn/functional.py")
@@ -1358,6 +1386,9 @@ self_check(
         ),
         holders_case(
             [("unknown", 5)], "No frame of yours.", "unknown", event("alloc", 1, 5, torchs)
+        ),
+        holders_case(
+            [of_a, ("/home/you/train.py:7", 300)], "Ties by name.", "a tie", {**b, "size": 300}, a
         ),
         holders_case([], "No events.", "empty"),
         holders_case([of_b], "It was there before.", "an unknown free", completed, b),

@@ -584,3 +584,294 @@ from torch.nn.parallel import DistributedDataParallel
 
 class DataParallel(DistributedDataParallel):
     pass
+
+
+# %% right: flags
+"""state_dict for the start; a flag in a list; averages by ReduceOp.SUM of a divided gradient."""
+
+from contextlib import contextmanager
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        for t in module.state_dict().values():
+            dist.broadcast(t, src=0)
+        self.flags = [True]
+        for p in filter(lambda p: p.requires_grad, module.parameters()):
+            p.register_post_accumulate_grad_hook(self._mean)
+
+    def _mean(self, p):
+        if self.flags[-1]:
+            p.grad /= dist.get_world_size()
+            dist.all_reduce(p.grad, op=dist.ReduceOp.SUM)
+
+    def forward(self, *inputs, **options):
+        return self.module(*inputs, **options)
+
+    @contextmanager
+    def no_sync(self):
+        self.flags.append(False)
+        yield
+        self.flags.pop()
+
+
+# %% right: context_class
+"""no_sync returns an object with __enter__ and __exit__; no subclass of nn.Module."""
+
+import torch
+import torch.distributed as dist
+
+
+class Quiet:
+    def __init__(self, owner):
+        self.owner = owner
+
+    def __enter__(self):
+        self.owner.talk = False
+
+    def __exit__(self, *error):
+        self.owner.talk = True
+
+
+class DataParallel:
+    def __init__(self, module):
+        self.module, self.talk = module, True
+        with torch.no_grad():
+            for t in [*module.parameters(), *module.buffers()]:
+                dist.broadcast(t, 0)
+
+        def hook(p, self=self):
+            if self.talk:
+                g = p.grad.clone()
+                dist.all_reduce(g)
+                p.grad = g / dist.get_world_size()
+
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(hook)
+
+    def __call__(self, *inputs):
+        return self.module(*inputs)
+
+    def no_sync(self):
+        return Quiet(self)
+
+
+# %% right: gathered_means
+"""all_gather and a mean over a stack."""
+
+from contextlib import contextmanager
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    quiet = False
+
+    def __init__(self, module):
+        super().__init__()
+        self.inner = module
+        for t in list(module.parameters()) + list(module.buffers()):
+            dist.broadcast(t.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.exchange)
+
+    def exchange(self, p):
+        if self.quiet:
+            return
+        every = [torch.empty_like(p.grad) for _ in range(dist.get_world_size())]
+        dist.all_gather(every, p.grad)
+        p.grad.copy_(torch.stack(every).mean(0))
+
+    def forward(self, *xs):
+        return self.inner(*xs)
+
+    @contextmanager
+    def no_sync(self):
+        before, self.quiet = self.quiet, True
+        try:
+            yield
+        finally:
+            self.quiet = before
+
+
+# %% wrong: tensor_hook
+"""A hook on the tensor: it sees the pass's gradient before it is added; what is quiet is never exchanged. [earns 3]"""
+
+from contextlib import contextmanager
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.sync = module, True
+        for t in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(t.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_hook(self.f)
+
+    def f(self, g):
+        if self.sync:
+            g = g.clone()
+            dist.all_reduce(g)
+            g /= dist.get_world_size()
+        return g
+
+    def forward(self, *x):
+        return self.module(*x)
+
+    @contextmanager
+    def no_sync(self):
+        self.sync = False
+        yield
+        self.sync = True
+
+
+# %% wrong: two_as_world
+"""The world is taken to have two ranks. [earns 1]"""
+
+from contextlib import contextmanager
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.sync = module, True
+        for t in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(t.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.f)
+
+    def f(self, p):
+        if self.sync:
+            dist.all_reduce(p.grad)
+            p.grad /= 2
+
+    def forward(self, *x):
+        return self.module(*x)
+
+    @contextmanager
+    def no_sync(self):
+        self.sync = False
+        yield
+        self.sync = True
+
+
+# %% wrong: through_float32
+"""Gradients travel in float32. [earns 1]"""
+
+from contextlib import contextmanager
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.sync = module, True
+        for t in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(t.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.f)
+
+    def f(self, p):
+        if self.sync:
+            g = p.grad.float()
+            dist.all_reduce(g)
+            p.grad.copy_(g / dist.get_world_size())
+
+    def forward(self, *x):
+        return self.module(*x)
+
+    @contextmanager
+    def no_sync(self):
+        self.sync = False
+        yield
+        self.sync = True
+
+
+# %% wrong: a_copy_of_the_module
+"""A deep copy of the module is trained: the module's own gradients stay None. [earns 1]"""
+
+import copy
+from contextlib import contextmanager
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        for t in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(t.data, 0)
+        self.module, self.sync = copy.deepcopy(module), True
+        for p in self.module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.f)
+
+    def f(self, p):
+        if self.sync:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, *x):
+        return self.module(*x)
+
+    @contextmanager
+    def no_sync(self):
+        self.sync = False
+        yield
+        self.sync = True
+
+
+# %% wrong: quiet_discards
+"""Quiet passes' gradients are dropped. [earns 3]"""
+
+from contextlib import contextmanager
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.sync = module, True
+        for t in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(t.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.f)
+
+    def f(self, p):
+        if self.sync:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, *x):
+        return self.module(*x)
+
+    @contextmanager
+    def no_sync(self):
+        self.sync = False
+        yield
+        self.sync = True
+        self.module.zero_grad()

@@ -231,3 +231,168 @@ def replicated_by_mistake(x, shards):
         x = torch.relu(x @ w)
         diagonals.append(w.diagonal().clone())
     return x, torch.stack(diagonals)
+
+
+# %% right: generator
+"""A generator gathers, the loop uses."""
+
+import torch
+import torch.distributed as dist
+
+
+def gathered(shards, width):
+    n = dist.get_world_size()
+    for s in shards:
+        parts = [torch.empty_like(s) for _ in range(n)]
+        dist.all_gather(parts, s)
+        yield torch.cat(parts).reshape(width, width)
+
+
+def replicated_by_mistake(x, shards):
+    kept = torch.empty(len(shards), x.size(1))
+    for i, w in enumerate(gathered(shards, x.size(1))):
+        x = (x @ w).clamp(min=0)
+        kept[i] = torch.diag(w)
+        del w
+    return x, kept
+
+
+# %% right: recursive
+"""Layer by layer, recursively."""
+
+import torch
+import torch.distributed as dist
+
+
+def one(x, shard):
+    flat = torch.empty(dist.get_world_size() * shard.numel())
+    dist.all_gather(list(flat.split(shard.numel())), shard)
+    w = flat.unflatten(0, (x.shape[1], -1))
+    return torch.relu(torch.mm(x, w)), w.diagonal().clone()
+
+
+def replicated_by_mistake(x, shards):
+    if not len(shards):
+        return x, torch.empty(0, x.shape[1])
+    x, d = one(x, shards[0])
+    x, rest = replicated_by_mistake(x, shards[1:])
+    return x, torch.cat([d[None], rest])
+
+
+# %% right: into_tensor
+"""all_gather_into_tensor into one buffer for all layers."""
+
+import torch
+import torch.distributed as dist
+
+
+def replicated_by_mistake(x, shards):
+    n = x.shape[1]
+    buffer, diagonals = torch.empty(n * n), []
+    for shard in shards:
+        dist.all_gather_into_tensor(buffer, shard)
+        w = buffer.view(n, n)
+        diagonals += [w.diag()]
+        x = nn_relu(x.matmul(w))
+    return x, torch.stack(diagonals)
+
+
+nn_relu = torch.nn.functional.relu
+
+
+# %% wrong: numpy_views
+"""Diagonals as numpy views, which hold the weights. [earns 1]"""
+
+import torch
+import torch.distributed as dist
+
+
+def replicated_by_mistake(x, shards):
+    world = dist.get_world_size()
+    diagonals = []
+    for shard in shards:
+        flat = torch.empty(world * len(shard))
+        dist.all_gather(list(flat.chunk(world)), shard)
+        w = flat.view(x.shape[1], x.shape[1])
+        x = torch.relu(x @ w)
+        diagonals.append(w.numpy().diagonal())
+    import numpy as np
+
+    return x, torch.from_numpy(np.stack(diagonals))
+
+
+# %% wrong: closures_keep
+"""Diagonals are taken at the end, by closures that hold the layers. [earns 1]"""
+
+import torch
+import torch.distributed as dist
+
+
+def replicated_by_mistake(x, shards):
+    world = dist.get_world_size()
+    diagonals = []
+    for shard in shards:
+        flat = torch.empty(world * len(shard))
+        dist.all_gather(list(flat.chunk(world)), shard)
+        w = flat.view(x.shape[1], x.shape[1])
+        x = torch.relu(x @ w)
+        diagonals.append(lambda w=w: w.diagonal())
+    return x, torch.stack([d() for d in diagonals])
+
+
+# %% wrong: shards_dropped
+"""The shards given are emptied on the way, so a second pass has none."""
+
+import torch
+import torch.distributed as dist
+
+
+def replicated_by_mistake(x, shards):
+    world = dist.get_world_size()
+    diagonals = []
+    for shard in shards:
+        flat = torch.empty(world * len(shard))
+        dist.all_gather(list(flat.chunk(world)), shard)
+        shard.data = torch.empty(0)
+        w = flat.view(x.shape[1], x.shape[1])
+        x = torch.relu(x @ w)
+        diagonals.append(w.diagonal().clone())
+    return x, torch.stack(diagonals)
+
+
+# %% wrong: x_in_place
+"""The input is overwritten."""
+
+import torch
+import torch.distributed as dist
+
+
+def replicated_by_mistake(x, shards):
+    world = dist.get_world_size()
+    diagonals = []
+    for shard in shards:
+        flat = torch.empty(world * len(shard))
+        dist.all_gather(list(flat.chunk(world)), shard)
+        w = flat.view(x.shape[1], x.shape[1])
+        x.copy_(torch.relu(x @ w))
+        diagonals.append(w.diagonal().clone())
+    return x, torch.stack(diagonals)
+
+
+# %% wrong: ranks_in_reverse
+"""Shards are put together in the wrong order."""
+
+import torch
+import torch.distributed as dist
+
+
+def replicated_by_mistake(x, shards):
+    world = dist.get_world_size()
+    diagonals = []
+    for shard in shards:
+        parts = [torch.empty_like(shard) for _ in range(world)]
+        dist.all_gather(parts, shard)
+        w = torch.cat(parts[::-1]).view(x.shape[1], x.shape[1])
+        x = torch.relu(x @ w)
+        diagonals.append(w.diagonal().clone())
+    return x, torch.stack(diagonals)

@@ -207,3 +207,110 @@ def model_state_bytes(n_params, world, stage, recipe):
         "gradients": gradients * (shared if stage >= 2 else n_params),
         "optimizer": optimizer * (shared if stage >= 1 else n_params),
     }
+
+
+# %% right: recursive
+"""Stage by stage, recursively."""
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    sizes = dict(mixed=(2, 2, 12), fp32=(4, 4, 8))[recipe]
+    share = (n_params + world - 1) // world
+    if stage == 0:
+        return dict(zip(("weights", "gradients", "optimizer"), (s * n_params for s in sizes)))
+    held = model_state_bytes(n_params, world, stage - 1, recipe)
+    name = (None, "optimizer", "gradients", "weights")[stage]
+    held[name] = share * sizes[("weights", "gradients", "optimizer").index(name)]
+    return held
+
+
+# %% right: numpy_array
+"""An array of three, numpy integers."""
+
+import numpy as np
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    per = np.array([2, 2, 12] if recipe == "mixed" else [4, 4, 8], dtype=np.int64)
+    shared = np.arange(3) >= 3 - stage
+    count = np.where(shared, -(-n_params // world), n_params)
+    return dict(zip(["weights", "gradients", "optimizer"], per * count))
+
+
+# %% right: match_case
+"""match, keyword names in any order."""
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    match recipe:
+        case "mixed":
+            w, g, o = 2, 2, 12
+        case "fp32":
+            w, g, o = 4, 4, 8
+        case _:
+            raise ValueError(recipe)
+    s = n_params // world + bool(n_params % world)
+    full = n_params
+    return {
+        "optimizer": o * (s if stage else full),
+        "gradients": g * (s if stage > 1 else full),
+        "weights": w * (s if stage > 2 else full),
+    }
+
+
+# %% wrong: one_more
+"""n // world + 1, wrong where the world divides."""
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    w, g, o = {"mixed": (2, 2, 12), "fp32": (4, 4, 8)}[recipe]
+    share = n_params // world + 1
+    return {
+        "weights": w * (share if stage >= 3 else n_params),
+        "gradients": g * (share if stage >= 2 else n_params),
+        "optimizer": o * (share if stage >= 1 else n_params),
+    }
+
+
+# %% wrong: master_weights_not_shared
+"""Mixed precision's master weights stay whole at stages 1 and 2."""
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    share = -(-n_params // world)
+    s = lambda from_: share if stage >= from_ else n_params
+    if recipe == "mixed":
+        return {"weights": 2 * s(3), "gradients": 2 * s(2), "optimizer": 4 * s(3) + 8 * s(1)}
+    return {"weights": 4 * s(3), "gradients": 4 * s(2), "optimizer": 8 * s(1)}
+
+
+# %% wrong: cached_by_stage
+"""A table shared between calls, by stage and recipe only."""
+
+_seen = {}
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    if (stage, recipe) not in _seen:
+        w, g, o = {"mixed": (2, 2, 12), "fp32": (4, 4, 8)}[recipe]
+        share = -(-n_params // world)
+        _seen[stage, recipe] = {
+            "weights": w * (share if stage >= 3 else n_params),
+            "gradients": g * (share if stage >= 2 else n_params),
+            "optimizer": o * (share if stage >= 1 else n_params),
+        }
+    return _seen[stage, recipe]
+
+
+# %% wrong: few_parameters_whole
+"""Whole where there are fewer parameters than ranks."""
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    w, g, o = {"mixed": (2, 2, 12), "fp32": (4, 4, 8)}[recipe]
+    share = -(-n_params // world) if n_params >= world else n_params
+    return {
+        "weights": w * (share if stage >= 3 else n_params),
+        "gradients": g * (share if stage >= 2 else n_params),
+        "optimizer": o * (share if stage >= 1 else n_params),
+    }

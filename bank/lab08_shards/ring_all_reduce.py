@@ -331,3 +331,208 @@ def ring_all_reduce(x):
     every = [torch.empty_like(x) for _ in range(dist.get_world_size())]
     dist.all_gather(every, x)
     x.copy_(sum(every))
+
+
+# %% right: irecv_then_isend
+"""Receive first, wait for both; a list of chunks by torch.chunk and padding of the list."""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    n, r = dist.get_world_size(), dist.get_rank()
+    size = max(1, -(-x.numel() // n))
+    chunks = list(x.split(size)) if x.numel() else []
+    chunks += [x[:0]] * (n - len(chunks))
+    right, left = (r + 1) % n, (r - 1) % n
+    for s in range(n - 1):
+        idx = (r - s - 1) % n
+        buf = torch.zeros_like(chunks[idx])
+        reqs = [dist.irecv(buf, left), dist.isend(chunks[(r - s) % n], right)]
+        [q.wait() for q in reqs]
+        chunks[idx] += buf
+    for s in range(n - 1):
+        idx = (r - s) % n
+        reqs = [dist.irecv(chunks[idx], left), dist.isend(chunks[(r + 1 - s) % n], right)]
+        [q.wait() for q in reqs]
+
+
+# %% right: skips_empty
+"""Empty chunks are not sent at all."""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    world, rank = dist.get_world_size(), dist.get_rank()
+    if world == 1 or len(x) == 0:
+        return
+    chunks = x.tensor_split(world)
+    buffer = x.new_empty(len(chunks[0]))
+
+    def step(out, into, add):
+        job = dist.isend(out, (rank + 1) % world) if len(out) else None
+        if len(into):
+            b = buffer[: len(into)]
+            dist.recv(b, src=(rank + world - 1) % world)
+            into.copy_(into + b if add else b)
+        if job:
+            job.wait()
+
+    for s in range(world - 1):
+        step(chunks[(rank - s) % world], chunks[(rank - s - 1) % world], True)
+    for s in range(world - 1):
+        step(chunks[(rank + 1 - s) % world], chunks[(rank - s) % world], False)
+
+
+# %% right: recursive
+"""A recursion over steps, odd ranks receive first."""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    world, rank = dist.get_world_size(), dist.get_rank()
+    pieces = torch.tensor_split(x, world)
+
+    def go(step):
+        if step == 2 * world - 2:
+            return
+        out, into = pieces[(rank - step) % world], pieces[(rank - step - 1) % world]
+        got = torch.empty(into.shape)
+        if rank == 0:
+            dist.send(out, 1 % world)
+            dist.recv(got, world - 1)
+        else:
+            dist.recv(got, rank - 1)
+            dist.send(out, (rank + 1) % world)
+        if step < world - 1:
+            torch.add(into, got, out=into)
+        else:
+            into[:] = got
+        del got
+        go(step + 1)
+
+    go(0)
+
+
+# %% wrong: each_steps_buffer
+"""A buffer for each step, all alive until the end. [earns 4]"""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    c = x.tensor_split(world)
+    buffers = [torch.empty(len(c[0])) for _ in range(2 * world)]
+    for s in range(2 * world - 2):
+        out, into = c[(rank - s) % world], c[(rank - s - 1) % world]
+        b = buffers[s][: len(into)].fill_(0)
+        job = dist.isend(out, (rank + 1) % world)
+        dist.recv(b, (rank - 1) % world)
+        job.wait()
+        into.copy_(into + b if s < world - 1 else b)
+
+
+# %% wrong: cached_buffer
+"""A buffer kept from the first call on, of the first call's size. [earns 3]"""
+
+import torch
+import torch.distributed as dist
+
+_buffer = None
+
+
+def ring_all_reduce(x):
+    global _buffer
+    rank, world = dist.get_rank(), dist.get_world_size()
+    c = x.tensor_split(world)
+    if _buffer is None:
+        _buffer = torch.empty(len(c[-1]))
+    for s in range(2 * world - 2):
+        out, into = c[(rank - s) % world], c[(rank - s - 1) % world]
+        b = _buffer[: len(into)]
+        job = dist.isend(out, (rank + 1) % world)
+        dist.recv(b, (rank - 1) % world)
+        job.wait()
+        if s < world - 1:
+            into[: len(b)] += b
+        else:
+            into[: len(b)] = b
+
+
+# %% wrong: padded_copy
+"""A padded copy of x goes around the ring. [earns 4]"""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    size = -(-len(x) // world)
+    y = torch.zeros(size * world)
+    y[: len(x)] = x
+    c = y.view(world, size)
+    b = torch.empty(size)
+    for s in range(2 * world - 2):
+        out, into = c[(rank - s) % world], c[(rank - s - 1) % world]
+        job = dist.isend(out, (rank + 1) % world)
+        dist.recv(b, (rank - 1) % world)
+        job.wait()
+        if s < world - 1:
+            into += b
+        else:
+            into.copy_(b)
+    x.copy_(y[: len(x)])
+
+
+# %% wrong: both_ways
+"""Each chunk is sent to both neighbours. [earns 3]"""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    c = x.tensor_split(world)
+    b, waste = torch.empty_like(c[0]), torch.empty_like(c[0])
+    for s in range(2 * world - 2):
+        out, into = c[(rank - s) % world], c[(rank - s - 1) % world]
+        jobs = [dist.isend(out, (rank + 1) % world)]
+        dist.recv(b[: len(into)], (rank - 1) % world)
+        [j.wait() for j in jobs]
+        jobs = [dist.isend(into, (rank - 1) % world)]
+        dist.recv(waste[: len(out)], (rank + 1) % world)
+        [j.wait() for j in jobs]
+        if s < world - 1:
+            into += b[: len(into)]
+        else:
+            into.copy_(b[: len(into)])
+
+
+# %% wrong: returns_it
+"""The sum is returned, and x stays."""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    x = x.clone()
+    c = x.tensor_split(world)
+    for s in range(2 * world - 2):
+        out, into = c[(rank - s) % world], c[(rank - s - 1) % world]
+        b = torch.empty_like(into)
+        job = dist.isend(out, (rank + 1) % world)
+        dist.recv(b, (rank - 1) % world)
+        job.wait()
+        into.copy_(into + b if s < world - 1 else b)
+    return x

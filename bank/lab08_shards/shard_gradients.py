@@ -289,3 +289,246 @@ def keep_at(owner):
             dist.reduce(p.grad, owner)
 
     return hook
+
+
+# %% right: by_cumulative_bytes
+"""In order, by the bytes before it."""
+
+import torch
+import torch.distributed as dist
+
+
+def shard_gradients(module):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    params = list(module.parameters())
+    total = sum(p.numel() for p in params)
+    before, handles = 0, []
+    for p in params:
+        owner = min(world - 1, (before + p.numel() // 2) * world // total)
+        before += p.numel()
+
+        def hook(p, owner=owner):
+            dist.reduce(p.grad, dst=owner)
+            p.grad = p.grad / world if rank == owner else None
+
+        handles += [p.register_post_accumulate_grad_hook(hook)]
+    return handles
+
+
+# %% right: heap
+"""A heap deals out the largest first."""
+
+import torch
+import torch.distributed as dist
+
+import heapq
+from functools import partial
+
+
+def _reduce(owner, p):
+    dist.reduce(p.grad, owner, op=dist.ReduceOp.SUM)
+    if dist.get_rank() == owner:
+        p.grad.div_(dist.get_world_size())
+    else:
+        p.grad = None
+
+
+def shard_gradients(module):
+    heap = [(0, r) for r in range(dist.get_world_size())]
+    for p in sorted(module.parameters(), key=lambda p: -p.numel()):
+        load, r = heapq.heappop(heap)
+        heapq.heappush(heap, (load + p.numel(), r))
+        p.register_post_accumulate_grad_hook(partial(_reduce, r))
+
+
+# %% right: class_with_remove
+"""An object with remove()."""
+
+import torch
+import torch.distributed as dist
+
+
+class Shards:
+    def __init__(self, module):
+        self.owner, loads = {}, [0] * dist.get_world_size()
+        for p in sorted(module.parameters(), key=lambda p: p.numel(), reverse=True):
+            self.owner[p] = loads.index(min(loads))
+            loads[self.owner[p]] += p.numel()
+        self.handles = [p.register_post_accumulate_grad_hook(self) for p in self.owner]
+
+    def __call__(self, p):
+        dist.reduce(p.grad, self.owner[p])
+        if dist.get_rank() == self.owner[p]:
+            p.grad.mul_(1 / dist.get_world_size())
+        else:
+            p.grad = None
+
+    def remove(self):
+        for h in self.handles:
+            h.remove()
+
+
+shard_gradients = Shards
+
+
+# %% wrong: round_robin
+"""Dealt out in turn: one rank gets the weights, another the biases. [earns 2]"""
+
+import torch
+import torch.distributed as dist
+
+
+def shard_gradients(module):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    params, handles = list(module.parameters()), []
+    owners = [n % world for n in range(len(params))]
+    for p, owner in zip(params, owners):
+
+        def hook(p, owner=owner):
+            p.grad /= world
+            dist.reduce(p.grad, owner)
+            if rank != owner:
+                p.grad = None
+
+        handles.append(p.register_post_accumulate_grad_hook(hook))
+    return handles
+
+
+# %% wrong: by_layer_in_turn
+"""Whole layers in turn, whatever their sizes. [earns 2]"""
+
+import torch
+import torch.distributed as dist
+
+
+def shard_gradients(module):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    params, handles = list(module.parameters()), []
+    owners = [n // 2 % world for n in range(len(params))]
+    for p, owner in zip(params, owners):
+
+        def hook(p, owner=owner):
+            p.grad /= world
+            dist.reduce(p.grad, owner)
+            if rank != owner:
+                p.grad = None
+
+        handles.append(p.register_post_accumulate_grad_hook(hook))
+    return handles
+
+
+# %% wrong: by_number
+"""Equal numbers of parameters in order, whatever their sizes. [earns 2]"""
+
+import torch
+import torch.distributed as dist
+
+
+def shard_gradients(module):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    params, handles = list(module.parameters()), []
+    owners = [n * world // len(params) for n in range(len(params))]
+    for p, owner in zip(params, owners):
+
+        def hook(p, owner=owner):
+            p.grad /= world
+            dist.reduce(p.grad, owner)
+            if rank != owner:
+                p.grad = None
+
+        handles.append(p.register_post_accumulate_grad_hook(hook))
+    return handles
+
+
+# %% wrong: emptied_not_none
+"""Others' gradients are empty tensors or zeros, not None."""
+
+import torch
+import torch.distributed as dist
+
+
+def shard_gradients(module):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    params, handles = list(module.parameters()), []
+    owners = [n // 2 % world for n in range(len(params))]
+    for p, owner in zip(params, owners):
+
+        def hook(p, owner=owner):
+            p.grad /= world
+            dist.reduce(p.grad, owner)
+            if rank != owner:
+                p.grad.zero_()
+
+        handles.append(p.register_post_accumulate_grad_hook(hook))
+    return handles
+
+
+# %% wrong: own_choice
+"""Each rank takes itself for the owner."""
+
+import torch
+import torch.distributed as dist
+
+
+def shard_gradients(module):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    params, handles = list(module.parameters()), []
+    owners = [rank] * len(params)
+    for p, owner in zip(params, owners):
+
+        def hook(p, owner=owner):
+            p.grad /= world
+            dist.reduce(p.grad, owner)
+            if rank != owner:
+                p.grad = None
+
+        handles.append(p.register_post_accumulate_grad_hook(hook))
+    return handles
+
+
+# %% wrong: keeps_a_clone
+"""The owner keeps a clone beside. [earns 2]"""
+
+import torch
+import torch.distributed as dist
+
+_kept = {}
+
+
+def shard_gradients(module):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    loads = [0] * world
+    for p in sorted(module.parameters(), key=torch.numel, reverse=True):
+        owner = loads.index(min(loads))
+        loads[owner] += p.numel()
+
+        def hook(p, owner=owner):
+            _kept[p] = p.grad.clone()
+            dist.reduce(p.grad, owner)
+            p.grad = p.grad / world if rank == owner else None
+
+        p.register_post_accumulate_grad_hook(hook)
+
+
+# %% wrong: reduced_after_backward
+"""All gradients wait for the last one, then they are reduced. [earns 2]"""
+
+import torch
+import torch.distributed as dist
+
+
+def shard_gradients(module):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    params = list(module.parameters())
+    loads, owner = [0] * world, {}
+    for p in sorted(params, key=torch.numel, reverse=True):
+        owner[p] = loads.index(min(loads))
+        loads[owner[p]] += p.numel()
+
+    def hook(p):
+        if all(q.grad is not None for q in params):
+            for q in params:
+                dist.reduce(q.grad, owner[q])
+                q.grad = q.grad / world if rank == owner[q] else None
+
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]

@@ -754,3 +754,562 @@ class Gathered(torch.autograd.Function):
             gather(shard)
             mine += flat.chunk(len(parts))[dist.get_rank()]
         return of_x, mine / dist.get_world_size(), None
+
+
+# %% right: units
+"""A plain object for each layer; reductions to each owner."""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.func import functional_call
+
+
+class Run(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shard, unit):
+        ctx.save_for_backward(x)
+        ctx.unit, ctx.shard = unit, shard
+        whole = unit.gather(shard)
+        with torch.no_grad():
+            return functional_call(unit.layer, unit.split(whole), (x,))
+
+    @staticmethod
+    def backward(ctx, g):
+        unit, shard = ctx.unit, ctx.shard
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        whole = unit.gather(shard)
+        tensors = {k: t.requires_grad_() for k, t in unit.split(whole).items()}
+        del whole
+        leaves = list(tensors.values())
+        with torch.enable_grad():
+            y = functional_call(unit.layer, tensors, (x,))
+        gx, *gs = torch.autograd.grad(y, [x, *leaves], g)
+        del y, tensors, leaves
+        world = dist.get_world_size()
+        flat = torch.zeros(world * unit.size)
+        flat[: unit.n] = torch.cat([t.flatten() for t in gs])
+        del gs
+        mine = torch.empty(unit.size)
+        for r in range(world):
+            part = flat[r * unit.size : (r + 1) * unit.size]
+            dist.reduce(part, r)
+            if r == dist.get_rank():
+                mine.copy_(part)
+        return gx, mine / world, None
+
+
+class Unit:
+    def gather(self, shard):
+        world = dist.get_world_size()
+        whole = torch.empty(world * self.size)
+        dist.all_gather(list(whole.split(self.size)), shard.detach())
+        return whole
+
+    def split(self, whole):
+        out, at = {}, 0
+        for name, shape in self.shapes.items():
+            k = shape.numel()
+            out[name] = whole[at : at + k].view(shape).detach()
+            at += k
+        return out
+
+
+class ShardedLayers(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        world, rank = dist.get_world_size(), dist.get_rank()
+        self.units, self.shards, self.seen = [], nn.ParameterList(), {}
+        for layer in layers:
+            if layer in self.seen:
+                self.units.append(self.seen[layer])
+                continue
+            params = list(layer.parameters())
+            unit = Unit()
+            unit.__dict__["layer"] = layer
+            self.seen[layer] = unit
+            self.units.append(unit)
+            unit.shard = None
+            if not params:
+                continue
+            unit.shapes = {k: p.shape for k, p in layer.named_parameters()}
+            flat = torch.cat([p.detach().flatten() for p in params])
+            unit.n, unit.size = flat.numel(), -(-flat.numel() // world)
+            padded = torch.zeros(world * unit.size)
+            padded[: unit.n] = flat
+            unit.shard = nn.Parameter(padded[rank * unit.size : (rank + 1) * unit.size].clone())
+            self.shards.append(unit.shard)
+            del flat, padded
+            for p in params:
+                p.data = torch.empty(0)
+
+    def forward(self, x):
+        for unit in self.units:
+            x = unit.layer(x) if unit.shard is None else Run.apply(x, unit.shard, unit)
+        return x
+
+
+# %% right: divides_before
+"""Divided before the reduction."""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.func import functional_call
+
+
+class Run(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shard, unit):
+        ctx.save_for_backward(x)
+        ctx.unit, ctx.shard = unit, shard
+        whole = unit.gather(shard)
+        with torch.no_grad():
+            return functional_call(unit.layer, unit.split(whole), (x,))
+
+    @staticmethod
+    def backward(ctx, g):
+        unit, shard = ctx.unit, ctx.shard
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        whole = unit.gather(shard)
+        tensors = {k: t.requires_grad_() for k, t in unit.split(whole).items()}
+        del whole
+        leaves = list(tensors.values())
+        with torch.enable_grad():
+            y = functional_call(unit.layer, tensors, (x,))
+        gx, *gs = torch.autograd.grad(y, [x, *leaves], g)
+        del y, tensors, leaves
+        world = dist.get_world_size()
+        flat = torch.zeros(world * unit.size)
+        flat[: unit.n] = torch.cat([t.flatten() for t in gs]) / world
+        del gs
+        mine = torch.empty(unit.size)
+        for r in range(world):
+            part = flat[r * unit.size : (r + 1) * unit.size]
+            dist.reduce(part, r)
+            if r == dist.get_rank():
+                mine.copy_(part)
+        return gx, mine, None
+
+
+class Unit:
+    def gather(self, shard):
+        world = dist.get_world_size()
+        whole = torch.empty(world * self.size)
+        dist.all_gather(list(whole.split(self.size)), shard.detach())
+        return whole
+
+    def split(self, whole):
+        out, at = {}, 0
+        for name, shape in self.shapes.items():
+            k = shape.numel()
+            out[name] = whole[at : at + k].view(shape).detach()
+            at += k
+        return out
+
+
+class ShardedLayers(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        world, rank = dist.get_world_size(), dist.get_rank()
+        self.units, self.shards, self.seen = [], nn.ParameterList(), {}
+        for layer in layers:
+            if layer in self.seen:
+                self.units.append(self.seen[layer])
+                continue
+            params = list(layer.parameters())
+            unit = Unit()
+            unit.__dict__["layer"] = layer
+            self.seen[layer] = unit
+            self.units.append(unit)
+            unit.shard = None
+            if not params:
+                continue
+            unit.shapes = {k: p.shape for k, p in layer.named_parameters()}
+            flat = torch.cat([p.detach().flatten() for p in params])
+            unit.n, unit.size = flat.numel(), -(-flat.numel() // world)
+            padded = torch.zeros(world * unit.size)
+            padded[: unit.n] = flat
+            unit.shard = nn.Parameter(padded[rank * unit.size : (rank + 1) * unit.size].clone())
+            self.shards.append(unit.shard)
+            del flat, padded
+            for p in params:
+                p.data = torch.empty(0)
+
+    def forward(self, x):
+        for unit in self.units:
+            x = unit.layer(x) if unit.shard is None else Run.apply(x, unit.shard, unit)
+        return x
+
+
+# %% wrong: kept_for_backward
+"""The gathered weights of forward are saved for backward. [earns 4]"""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.func import functional_call
+
+
+class Run(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shard, unit):
+        ctx.save_for_backward(x)
+        ctx.unit, ctx.shard = unit, shard
+        whole = unit.gather(shard)
+        ctx.whole = whole
+        with torch.no_grad():
+            return functional_call(unit.layer, unit.split(whole), (x,))
+
+    @staticmethod
+    def backward(ctx, g):
+        unit, shard = ctx.unit, ctx.shard
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        whole = ctx.whole
+        tensors = {k: t.requires_grad_() for k, t in unit.split(whole).items()}
+        del whole
+        leaves = list(tensors.values())
+        with torch.enable_grad():
+            y = functional_call(unit.layer, tensors, (x,))
+        gx, *gs = torch.autograd.grad(y, [x, *leaves], g)
+        del y, tensors, leaves
+        world = dist.get_world_size()
+        flat = torch.zeros(world * unit.size)
+        flat[: unit.n] = torch.cat([t.flatten() for t in gs])
+        del gs
+        mine = torch.empty(unit.size)
+        for r in range(world):
+            part = flat[r * unit.size : (r + 1) * unit.size]
+            dist.reduce(part, r)
+            if r == dist.get_rank():
+                mine.copy_(part)
+        return gx, mine / world, None
+
+
+class Unit:
+    def gather(self, shard):
+        world = dist.get_world_size()
+        whole = torch.empty(world * self.size)
+        dist.all_gather(list(whole.split(self.size)), shard.detach())
+        return whole
+
+    def split(self, whole):
+        out, at = {}, 0
+        for name, shape in self.shapes.items():
+            k = shape.numel()
+            out[name] = whole[at : at + k].view(shape).detach()
+            at += k
+        return out
+
+
+class ShardedLayers(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        world, rank = dist.get_world_size(), dist.get_rank()
+        self.units, self.shards, self.seen = [], nn.ParameterList(), {}
+        for layer in layers:
+            if layer in self.seen:
+                self.units.append(self.seen[layer])
+                continue
+            params = list(layer.parameters())
+            unit = Unit()
+            unit.__dict__["layer"] = layer
+            self.seen[layer] = unit
+            self.units.append(unit)
+            unit.shard = None
+            if not params:
+                continue
+            unit.shapes = {k: p.shape for k, p in layer.named_parameters()}
+            flat = torch.cat([p.detach().flatten() for p in params])
+            unit.n, unit.size = flat.numel(), -(-flat.numel() // world)
+            padded = torch.zeros(world * unit.size)
+            padded[: unit.n] = flat
+            unit.shard = nn.Parameter(padded[rank * unit.size : (rank + 1) * unit.size].clone())
+            self.shards.append(unit.shard)
+            del flat, padded
+            for p in params:
+                p.data = torch.empty(0)
+
+    def forward(self, x):
+        for unit in self.units:
+            x = unit.layer(x) if unit.shard is None else Run.apply(x, unit.shard, unit)
+        return x
+
+
+# %% wrong: shared_on_unit
+"""The input is kept on the unit: a layer used twice sees the last one. [earns 3]"""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.func import functional_call
+
+
+class Run(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shard, unit):
+        unit.x = x
+        ctx.unit, ctx.shard = unit, shard
+        whole = unit.gather(shard)
+        with torch.no_grad():
+            return functional_call(unit.layer, unit.split(whole), (x,))
+
+    @staticmethod
+    def backward(ctx, g):
+        unit, shard = ctx.unit, ctx.shard
+        x = unit.x.detach().requires_grad_()
+        whole = unit.gather(shard)
+        tensors = {k: t.requires_grad_() for k, t in unit.split(whole).items()}
+        del whole
+        leaves = list(tensors.values())
+        with torch.enable_grad():
+            y = functional_call(unit.layer, tensors, (x,))
+        gx, *gs = torch.autograd.grad(y, [x, *leaves], g)
+        del y, tensors, leaves
+        world = dist.get_world_size()
+        flat = torch.zeros(world * unit.size)
+        flat[: unit.n] = torch.cat([t.flatten() for t in gs])
+        del gs
+        mine = torch.empty(unit.size)
+        for r in range(world):
+            part = flat[r * unit.size : (r + 1) * unit.size]
+            dist.reduce(part, r)
+            if r == dist.get_rank():
+                mine.copy_(part)
+        return gx, mine / world, None
+
+
+class Unit:
+    def gather(self, shard):
+        world = dist.get_world_size()
+        whole = torch.empty(world * self.size)
+        dist.all_gather(list(whole.split(self.size)), shard.detach())
+        return whole
+
+    def split(self, whole):
+        out, at = {}, 0
+        for name, shape in self.shapes.items():
+            k = shape.numel()
+            out[name] = whole[at : at + k].view(shape).detach()
+            at += k
+        return out
+
+
+class ShardedLayers(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        world, rank = dist.get_world_size(), dist.get_rank()
+        self.units, self.shards, self.seen = [], nn.ParameterList(), {}
+        for layer in layers:
+            if layer in self.seen:
+                self.units.append(self.seen[layer])
+                continue
+            params = list(layer.parameters())
+            unit = Unit()
+            unit.__dict__["layer"] = layer
+            self.seen[layer] = unit
+            self.units.append(unit)
+            unit.shard = None
+            if not params:
+                continue
+            unit.shapes = {k: p.shape for k, p in layer.named_parameters()}
+            flat = torch.cat([p.detach().flatten() for p in params])
+            unit.n, unit.size = flat.numel(), -(-flat.numel() // world)
+            padded = torch.zeros(world * unit.size)
+            padded[: unit.n] = flat
+            unit.shard = nn.Parameter(padded[rank * unit.size : (rank + 1) * unit.size].clone())
+            self.shards.append(unit.shard)
+            del flat, padded
+            for p in params:
+                p.data = torch.empty(0)
+
+    def forward(self, x):
+        for unit in self.units:
+            x = unit.layer(x) if unit.shard is None else Run.apply(x, unit.shard, unit)
+        return x
+
+
+# %% wrong: gradient_of_x_stops
+"""backward returns zeros for x, so layers below get no gradient."""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.func import functional_call
+
+
+class Run(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shard, unit):
+        ctx.save_for_backward(x)
+        ctx.unit, ctx.shard = unit, shard
+        whole = unit.gather(shard)
+        with torch.no_grad():
+            return functional_call(unit.layer, unit.split(whole), (x,))
+
+    @staticmethod
+    def backward(ctx, g):
+        unit, shard = ctx.unit, ctx.shard
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        whole = unit.gather(shard)
+        tensors = {k: t.requires_grad_() for k, t in unit.split(whole).items()}
+        del whole
+        leaves = list(tensors.values())
+        with torch.enable_grad():
+            y = functional_call(unit.layer, tensors, (x,))
+        gx, *gs = torch.autograd.grad(y, [x, *leaves], g)
+        del y, tensors, leaves
+        world = dist.get_world_size()
+        flat = torch.zeros(world * unit.size)
+        flat[: unit.n] = torch.cat([t.flatten() for t in gs])
+        del gs
+        mine = torch.empty(unit.size)
+        for r in range(world):
+            part = flat[r * unit.size : (r + 1) * unit.size]
+            dist.reduce(part, r)
+            if r == dist.get_rank():
+                mine.copy_(part)
+        return torch.zeros_like(gx), mine / world, None
+
+
+class Unit:
+    def gather(self, shard):
+        world = dist.get_world_size()
+        whole = torch.empty(world * self.size)
+        dist.all_gather(list(whole.split(self.size)), shard.detach())
+        return whole
+
+    def split(self, whole):
+        out, at = {}, 0
+        for name, shape in self.shapes.items():
+            k = shape.numel()
+            out[name] = whole[at : at + k].view(shape).detach()
+            at += k
+        return out
+
+
+class ShardedLayers(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        world, rank = dist.get_world_size(), dist.get_rank()
+        self.units, self.shards, self.seen = [], nn.ParameterList(), {}
+        for layer in layers:
+            if layer in self.seen:
+                self.units.append(self.seen[layer])
+                continue
+            params = list(layer.parameters())
+            unit = Unit()
+            unit.__dict__["layer"] = layer
+            self.seen[layer] = unit
+            self.units.append(unit)
+            unit.shard = None
+            if not params:
+                continue
+            unit.shapes = {k: p.shape for k, p in layer.named_parameters()}
+            flat = torch.cat([p.detach().flatten() for p in params])
+            unit.n, unit.size = flat.numel(), -(-flat.numel() // world)
+            padded = torch.zeros(world * unit.size)
+            padded[: unit.n] = flat
+            unit.shard = nn.Parameter(padded[rank * unit.size : (rank + 1) * unit.size].clone())
+            self.shards.append(unit.shard)
+            del flat, padded
+            for p in params:
+                p.data = torch.empty(0)
+
+    def forward(self, x):
+        for unit in self.units:
+            x = unit.layer(x) if unit.shard is None else Run.apply(x, unit.shard, unit)
+        return x
+
+
+# %% wrong: keeps_the_full_copy
+"""The padded whole of each layer stays, as a view's storage. [earns 4]"""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.func import functional_call
+
+
+class Run(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shard, unit):
+        ctx.save_for_backward(x)
+        ctx.unit, ctx.shard = unit, shard
+        whole = unit.gather(shard)
+        with torch.no_grad():
+            return functional_call(unit.layer, unit.split(whole), (x,))
+
+    @staticmethod
+    def backward(ctx, g):
+        unit, shard = ctx.unit, ctx.shard
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        whole = unit.gather(shard)
+        tensors = {k: t.requires_grad_() for k, t in unit.split(whole).items()}
+        del whole
+        leaves = list(tensors.values())
+        with torch.enable_grad():
+            y = functional_call(unit.layer, tensors, (x,))
+        gx, *gs = torch.autograd.grad(y, [x, *leaves], g)
+        del y, tensors, leaves
+        world = dist.get_world_size()
+        flat = torch.zeros(world * unit.size)
+        flat[: unit.n] = torch.cat([t.flatten() for t in gs])
+        del gs
+        mine = torch.empty(unit.size)
+        for r in range(world):
+            part = flat[r * unit.size : (r + 1) * unit.size]
+            dist.reduce(part, r)
+            if r == dist.get_rank():
+                mine.copy_(part)
+        return gx, mine / world, None
+
+
+class Unit:
+    def gather(self, shard):
+        world = dist.get_world_size()
+        whole = torch.empty(world * self.size)
+        dist.all_gather(list(whole.split(self.size)), shard.detach())
+        return whole
+
+    def split(self, whole):
+        out, at = {}, 0
+        for name, shape in self.shapes.items():
+            k = shape.numel()
+            out[name] = whole[at : at + k].view(shape).detach()
+            at += k
+        return out
+
+
+class ShardedLayers(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        world, rank = dist.get_world_size(), dist.get_rank()
+        self.units, self.shards, self.seen = [], nn.ParameterList(), {}
+        for layer in layers:
+            if layer in self.seen:
+                self.units.append(self.seen[layer])
+                continue
+            params = list(layer.parameters())
+            unit = Unit()
+            unit.__dict__["layer"] = layer
+            self.seen[layer] = unit
+            self.units.append(unit)
+            unit.shard = None
+            if not params:
+                continue
+            unit.shapes = {k: p.shape for k, p in layer.named_parameters()}
+            flat = torch.cat([p.detach().flatten() for p in params])
+            unit.n, unit.size = flat.numel(), -(-flat.numel() // world)
+            padded = torch.zeros(world * unit.size)
+            padded[: unit.n] = flat
+            unit.shard = nn.Parameter(padded[rank * unit.size : (rank + 1) * unit.size])
+            self.shards.append(unit.shard)
+            del flat, padded
+            for p in params:
+                p.data = torch.empty(0)
+
+    def forward(self, x):
+        for unit in self.units:
+            x = unit.layer(x) if unit.shard is None else Run.apply(x, unit.shard, unit)
+        return x

@@ -395,3 +395,402 @@ def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
             m = m / (1 - betas[0] ** t)
             v = v / (1 - betas[1] ** t)
             param += lr * m / (v.sqrt() + eps)
+
+
+# %% right: by_index
+"""State by index, a step counter for all."""
+
+import torch
+
+
+def enc(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    s = blocks.abs().amax(1, keepdim=True) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (blocks / s).round().flatten()[: x.numel()].to(
+        torch.int8 if top < 128 else torch.uint8
+    ), s
+
+
+def dec(codes, s):
+    return (
+        torch.nn.functional.pad(codes.float(), (0, -len(codes) % 256))
+        .view(-1, 256)
+        .mul(s)
+        .flatten()[: len(codes)]
+    )
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    b1, b2 = betas
+    t = state["t"] = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        g = g.flatten()
+        if i in state:
+            m, v = dec(*state[i][0]), dec(*state[i][1]) ** 2
+        else:
+            m, v = torch.zeros_like(g), torch.zeros_like(g)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        state[i] = enc(m, 127), enc(v.sqrt(), 255)
+        up = lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps)
+        p.sub_(up.view_as(p))
+
+
+# %% right: by_parameter
+"""State by parameter; the moments used are the decoded ones."""
+
+import torch
+
+
+def enc(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    s = blocks.abs().amax(1, keepdim=True) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (blocks / s).round().flatten()[: x.numel()].to(
+        torch.int8 if top < 128 else torch.uint8
+    ), s
+
+
+def dec(codes, s):
+    return (
+        torch.nn.functional.pad(codes.float(), (0, -len(codes) % 256))
+        .view(-1, 256)
+        .mul(s)
+        .flatten()[: len(codes)]
+    )
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    b1, b2 = betas
+    t = state["t"] = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        g = g.flatten()
+        if p in state:
+            m, v = dec(*state[p][0]), dec(*state[p][1]) ** 2
+        else:
+            m, v = torch.zeros_like(g), torch.zeros_like(g)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        state[p] = enc(m, 127), enc(v.sqrt(), 255)
+        up = lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps)
+        p.sub_(up.view_as(p))
+
+
+# %% right: counter_tensor
+"""A counter tensor a parameter."""
+
+import torch
+
+
+def enc(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    s = blocks.abs().amax(1, keepdim=True) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (blocks / s).round().flatten()[: x.numel()].to(
+        torch.int8 if top < 128 else torch.uint8
+    ), s
+
+
+def dec(codes, s):
+    return (
+        torch.nn.functional.pad(codes.float(), (0, -len(codes) % 256))
+        .view(-1, 256)
+        .mul(s)
+        .flatten()[: len(codes)]
+    )
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    b1, b2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        g = g.flatten()
+        c = state.setdefault(("t", i), torch.zeros(1, dtype=torch.int64))
+        c += 1
+        t = c.item()
+        if i in state:
+            m, v = dec(*state[i][0]), dec(*state[i][1]) ** 2
+        else:
+            m, v = torch.zeros_like(g), torch.zeros_like(g)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        state[i] = enc(m, 127), enc(v.sqrt(), 255)
+        up = lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps)
+        p.sub_(up.view_as(p))
+
+
+# %% wrong: options_ignored
+"""betas are the defaults, whatever the caller passes."""
+
+import torch
+
+
+def enc(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    s = blocks.abs().amax(1, keepdim=True) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (blocks / s).round().flatten()[: x.numel()].to(
+        torch.int8 if top < 128 else torch.uint8
+    ), s
+
+
+def dec(codes, s):
+    return (
+        torch.nn.functional.pad(codes.float(), (0, -len(codes) % 256))
+        .view(-1, 256)
+        .mul(s)
+        .flatten()[: len(codes)]
+    )
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    b1, b2 = 0.9, 0.999
+    t = state["t"] = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        g = g.flatten()
+        if i in state:
+            m, v = dec(*state[i][0]), dec(*state[i][1]) ** 2
+        else:
+            m, v = torch.zeros_like(g), torch.zeros_like(g)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        state[i] = enc(m, 127), enc(v.sqrt(), 255)
+        up = lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps)
+        p.sub_(up.view_as(p))
+
+
+# %% wrong: eps_ignored
+"""eps is 1e-8 always."""
+
+import torch
+
+
+def enc(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    s = blocks.abs().amax(1, keepdim=True) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (blocks / s).round().flatten()[: x.numel()].to(
+        torch.int8 if top < 128 else torch.uint8
+    ), s
+
+
+def dec(codes, s):
+    return (
+        torch.nn.functional.pad(codes.float(), (0, -len(codes) % 256))
+        .view(-1, 256)
+        .mul(s)
+        .flatten()[: len(codes)]
+    )
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    b1, b2 = betas
+    t = state["t"] = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        g = g.flatten()
+        if i in state:
+            m, v = dec(*state[i][0]), dec(*state[i][1]) ** 2
+        else:
+            m, v = torch.zeros_like(g), torch.zeros_like(g)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        state[i] = enc(m, 127), enc(v.sqrt(), 255)
+        up = lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + 1e-8)
+        p.sub_(up.view_as(p))
+
+
+# %% wrong: eps_inside
+"""eps within the root."""
+
+import torch
+
+
+def enc(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    s = blocks.abs().amax(1, keepdim=True) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (blocks / s).round().flatten()[: x.numel()].to(
+        torch.int8 if top < 128 else torch.uint8
+    ), s
+
+
+def dec(codes, s):
+    return (
+        torch.nn.functional.pad(codes.float(), (0, -len(codes) % 256))
+        .view(-1, 256)
+        .mul(s)
+        .flatten()[: len(codes)]
+    )
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    b1, b2 = betas
+    t = state["t"] = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        g = g.flatten()
+        if i in state:
+            m, v = dec(*state[i][0]), dec(*state[i][1]) ** 2
+        else:
+            m, v = torch.zeros_like(g), torch.zeros_like(g)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        state[i] = enc(m, 127), enc(v.sqrt(), 255)
+        up = lr * (m / (1 - b1**t)) / (v / (1 - b2**t) + eps).sqrt()
+        p.sub_(up.view_as(p))
+
+
+# %% wrong: lr_default
+"""lr is 1e-3 always."""
+
+import torch
+
+
+def enc(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    s = blocks.abs().amax(1, keepdim=True) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (blocks / s).round().flatten()[: x.numel()].to(
+        torch.int8 if top < 128 else torch.uint8
+    ), s
+
+
+def dec(codes, s):
+    return (
+        torch.nn.functional.pad(codes.float(), (0, -len(codes) % 256))
+        .view(-1, 256)
+        .mul(s)
+        .flatten()[: len(codes)]
+    )
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    b1, b2 = betas
+    t = state["t"] = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        g = g.flatten()
+        if i in state:
+            m, v = dec(*state[i][0]), dec(*state[i][1]) ** 2
+        else:
+            m, v = torch.zeros_like(g), torch.zeros_like(g)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        state[i] = enc(m, 127), enc(v.sqrt(), 255)
+        up = 1e-3 * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps)
+        p.sub_(up.view_as(p))
+
+
+# %% wrong: global_state
+"""The state is a global dict, by index: two trainings share it."""
+
+import torch
+
+_state = {}
+
+
+def enc(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    s = blocks.abs().amax(1, keepdim=True) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (blocks / s).round().flatten()[: x.numel()].to(
+        torch.int8 if top < 128 else torch.uint8
+    ), s
+
+
+def dec(codes, s):
+    return (
+        torch.nn.functional.pad(codes.float(), (0, -len(codes) % 256))
+        .view(-1, 256)
+        .mul(s)
+        .flatten()[: len(codes)]
+    )
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    caller, state = state, _state
+    b1, b2 = betas
+    t = state["t"] = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        g = g.flatten()
+        if i in state:
+            m, v = dec(*state[i][0]), dec(*state[i][1]) ** 2
+        else:
+            m, v = torch.zeros_like(g), torch.zeros_like(g)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        state[i] = enc(m, 127), enc(v.sqrt(), 255)
+        up = lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps)
+        caller[i] = state[i]
+        p.sub_(up.view_as(p))
+
+
+# %% wrong: one_step_a_tensor
+"""One step for the whole tensor."""
+
+import torch
+
+
+def enc(x, top):
+    blocks = x.view(1, -1)
+    s = blocks.abs().amax(1, keepdim=True) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (blocks / s).round().flatten()[: x.numel()].to(
+        torch.int8 if top < 128 else torch.uint8
+    ), s
+
+
+def dec(codes, s):
+    return codes.float().view(1, -1).mul(s).flatten()[: len(codes)]
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    b1, b2 = betas
+    t = state["t"] = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        g = g.flatten()
+        if i in state:
+            m, v = dec(*state[i][0]), dec(*state[i][1]) ** 2
+        else:
+            m, v = torch.zeros_like(g), torch.zeros_like(g)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        state[i] = enc(m, 127), enc(v.sqrt(), 255)
+        up = lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps)
+        p.sub_(up.view_as(p))
+
+
+# %% wrong: padded_codes
+"""Codes are kept padded to 256."""
+
+import torch
+
+
+def enc(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    s = blocks.abs().amax(1, keepdim=True) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (blocks / s).round().flatten().to(torch.int8 if top < 128 else torch.uint8), s
+
+
+def dec(codes, s, n=None):
+    return (
+        torch.nn.functional.pad(codes.float(), (0, -len(codes) % 256))
+        .view(-1, 256)
+        .mul(s)
+        .flatten()[: len(codes)]
+    )
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    b1, b2 = betas
+    t = state["t"] = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        g = g.flatten()
+        if i in state:
+            m, v = dec(*state[i][0])[: len(g)], dec(*state[i][1])[: len(g)] ** 2
+        else:
+            m, v = torch.zeros_like(g), torch.zeros_like(g)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        state[i] = enc(m, 127), enc(v.sqrt(), 255)
+        up = lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps)
+        p.sub_(up.view_as(p))

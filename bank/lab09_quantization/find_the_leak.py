@@ -271,3 +271,218 @@ def quantized_step(layers, x):
     loss = output.square().mean()
     loss.backward()
     return loss.item()
+
+
+# %% right: codes_in_ctx
+"""A Function for a layer that keeps the codes."""
+
+import torch
+
+
+class Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, codes, scale):
+        ctx.codes, ctx.scale = codes, scale
+        return x @ (codes.float() * scale).T
+
+    @staticmethod
+    def backward(ctx, g):
+        return g @ (ctx.codes.float() * ctx.scale), None, None
+
+
+def quantized_step(layers, x):
+    h = x
+    for layer in layers:
+        h = Layer.apply(h, *layer).relu()
+    loss = (h**2).mean()
+    loss.backward()
+    return loss.item()
+
+
+# %% right: checkpoint_recursive
+"""torch's checkpoint, recursively; a tensor returned."""
+
+import torch
+import torch.utils.checkpoint
+
+
+def run(x, codes, scale):
+    return torch.nn.functional.linear(x, codes * scale).relu()
+
+
+def through(layers, x):
+    if not layers:
+        return x
+    first, *rest = layers
+    return through(rest, torch.utils.checkpoint.checkpoint(run, x, *first, use_reentrant=False))
+
+
+def quantized_step(layers, x):
+    loss = through(list(layers), x).pow(2).mean()
+    loss.backward()
+    return loss.detach()
+
+
+# %% right: scaled_after
+"""The scale multiplies the output: x @ codes.T * scale.T, codes cast in a Function."""
+
+import torch
+
+
+class Codes(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, codes):
+        ctx.save_for_backward(codes)
+        return x @ codes.float().T
+
+    @staticmethod
+    def backward(ctx, g):
+        (codes,) = ctx.saved_tensors
+        return g @ codes.float(), None
+
+
+def quantized_step(layers, x):
+    h = x
+    for codes, scale in layers:
+        h = (Codes.apply(h, codes) * scale.T).relu()
+    loss = h.square().mean()
+    loss.backward()
+    return loss.item()
+
+
+# %% wrong: codes_on_the_class
+"""The last layer's codes serve for all in backward."""
+
+import torch
+
+
+class Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, codes, scale):
+        Layer.last = codes, scale
+        return x @ (codes.float() * scale).T
+
+    @staticmethod
+    def backward(ctx, g):
+        codes, scale = Layer.last
+        return g @ (codes.float() * scale), None, None
+
+
+def quantized_step(layers, x):
+    h = x
+    for codes, scale in layers:
+        h = torch.relu(Layer.apply(h, codes, scale))
+    loss = h.square().mean()
+    loss.backward()
+    return loss.item()
+
+
+# %% wrong: saved_copies
+"""The Function saves the float copy. [earns 1]"""
+
+import torch
+
+
+class Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, codes, scale):
+        w = codes.float() * scale
+        ctx.save_for_backward(w)
+        return x @ w.T
+
+    @staticmethod
+    def backward(ctx, g):
+        return g @ ctx.saved_tensors[0], None, None
+
+
+def quantized_step(layers, x):
+    h = x
+    for codes, scale in layers:
+        h = torch.relu(Layer.apply(h, codes, scale))
+    loss = h.square().mean()
+    loss.backward()
+    return loss.item()
+
+
+# %% wrong: scale_twice
+"""Backward multiplies by the step twice."""
+
+import torch
+
+
+class Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, codes, scale):
+        ctx.save_for_backward(codes, scale)
+        return x @ (codes.float() * scale).T
+
+    @staticmethod
+    def backward(ctx, g):
+        codes, scale = ctx.saved_tensors
+        return g @ (codes.float() * scale * scale), None, None
+
+
+def quantized_step(layers, x):
+    h = x
+    for codes, scale in layers:
+        h = torch.relu(Layer.apply(h, codes, scale))
+    loss = h.square().mean()
+    loss.backward()
+    return loss.item()
+
+
+# %% wrong: gradient_set_on_a_copy
+"""x.grad is set on a detached x, and x's own stays None."""
+
+import torch
+
+
+class Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, codes, scale):
+        ctx.save_for_backward(codes, scale)
+        return x @ (codes.float() * scale).T
+
+    @staticmethod
+    def backward(ctx, g):
+        codes, scale = ctx.saved_tensors
+        return g @ (codes.float() * scale), None, None
+
+
+def quantized_step(layers, x):
+    x = x.detach().requires_grad_()
+    h = x
+    for codes, scale in layers:
+        h = torch.relu(Layer.apply(h, codes, scale))
+    loss = h.square().mean()
+    loss.backward()
+    return loss.item()
+
+
+# %% wrong: codes_in_place
+"""The codes are halved on the way: the layers change."""
+
+import torch
+
+
+class Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, codes, scale):
+        ctx.codes = codes.clone(), scale
+        return x @ (codes.float() * scale).T
+
+    @staticmethod
+    def backward(ctx, g):
+        codes, scale = ctx.codes
+        return g @ (codes.float() * scale), None, None
+
+
+def quantized_step(layers, x):
+    h = x
+    for codes, scale in layers:
+        h = torch.relu(Layer.apply(h, codes, scale))
+    for codes, _ in layers:
+        codes //= 2
+    loss = h.square().mean()
+    loss.backward()
+    return loss.item()

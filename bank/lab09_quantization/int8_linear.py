@@ -211,3 +211,150 @@ def int8_linear(x, q, scale, threshold):
     codes = (rest / step).round()
     sums = codes @ weight.float().T
     return sums * step * scale.T + x[:, apart] @ (q[:, apart] * scale).T
+
+
+# %% right: index_lists
+"""Index lists and float64 sums, which are exact too."""
+
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    out = [k for k in range(x.shape[1]) if bool((x[:, k].abs() > threshold).any())]
+    rest = [k for k in range(x.shape[1]) if k not in out]
+    y = torch.zeros(len(x), len(q))
+    if out:
+        y += torch.nn.functional.linear(x[:, out], q[:, out].float() * scale)
+    if rest:
+        s = x[:, rest].abs().amax(dim=1, keepdim=True).div(127)
+        s[s == 0] = 1
+        p = torch.round(x[:, rest] / s)
+        y += (p.double() @ q[:, rest].double().T).float() * s * scale.flatten()
+    return y
+
+
+# %% right: einsum
+"""einsum of int64; outliers by subtraction."""
+
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    keep = (x.abs().amax(dim=0) <= threshold).float()
+    r = x * keep
+    step = r.abs().max(dim=1, keepdim=True)[0] / 127
+    step = step + (step == 0).float()
+    codes = torch.clamp(torch.round(r / step), -127, 127).long()
+    sums = torch.einsum("bk,nk->bn", codes, q.long())
+    return sums * step * scale.view(1, -1) + torch.einsum("bk,nk->bn", x - r, q * scale)
+
+
+# %% right: numpy
+"""numpy int32 matmul."""
+
+import numpy as np
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    a, w, c = x.numpy(), q.numpy().astype(np.int32), scale.numpy().reshape(1, -1)
+    big = np.any(np.abs(a) > threshold, axis=0)
+    r = np.where(big, 0, a)
+    s = np.abs(r).max(axis=1, keepdims=True) / np.float32(127)
+    s = np.where(s == 0, np.float32(1), s)
+    y = (np.rint(r / s).astype(np.int32) @ w.T) * s * c
+    y = y + np.where(big, a, 0) @ (w * c.T).T
+    return torch.from_numpy(y.astype(np.float32))
+
+
+# %% wrong: zeroes_x
+"""x's outliers are zeroed in place. [earns 2]"""
+
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    big = (x.abs() > threshold).any(0)
+    outliers = x[:, big].clone()
+    rest = x.masked_fill_(big, 0)
+    s = rest.abs().amax(1, keepdim=True) / 127
+    s = torch.where(s == 0, 1.0, s)
+    p = (rest / s).round().to(torch.int32)
+    return (p @ q.to(torch.int32).T) * s * scale.T + outliers @ (q[:, big] * scale).T
+
+
+# %% wrong: half_the_threshold
+"""Columns above half of the threshold are outliers. [earns 2]"""
+
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    big = (x.abs() > threshold * 0.5).any(0)
+    rest = x.masked_fill(big, 0)
+    s = rest.abs().amax(1, keepdim=True) / 127
+    s = torch.where(s == 0, 1.0, s)
+    p = (rest / s).round().to(torch.int32)
+    return (p @ q.to(torch.int32).T) * s * scale.T + x[:, big] @ (q[:, big] * scale).T
+
+
+# %% wrong: int16_sums
+"""Sums in int16 wrap."""
+
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    big = (x.abs() > threshold).any(0)
+    rest = x.masked_fill(big, 0)
+    s = rest.abs().amax(1, keepdim=True) / 127
+    s = torch.where(s == 0, 1.0, s)
+    p = (rest / s).round().to(torch.int16)
+    return (p @ q.to(torch.int16).T) * s * scale.T + x[:, big] @ (q[:, big] * scale).T
+
+
+# %% wrong: steps_with_outliers
+"""The steps of rows come from all of x. [earns 2]"""
+
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    big = (x.abs() > threshold).any(0)
+    rest = x.masked_fill(big, 0)
+    s = x.abs().amax(1, keepdim=True) / 127
+    s = torch.where(s == 0, 1.0, s)
+    p = (rest / s).round().to(torch.int32)
+    return (p @ q.to(torch.int32).T) * s * scale.T + x[:, big] @ (q[:, big] * scale).T
+
+
+# %% wrong: floats_without_outliers
+"""Without an outlier, the product is that of floats."""
+
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    big = (x.abs() > threshold).any(0)
+    if not big.any():
+        return x @ (q * scale).T
+    rest = x.masked_fill(big, 0)
+    s = rest.abs().amax(1, keepdim=True) / 127
+    s = torch.where(s == 0, 1.0, s)
+    p = (rest / s).round().to(torch.int32)
+    return (p @ q.to(torch.int32).T) * s * scale.T + x[:, big] @ (q[:, big] * scale).T
+
+
+# %% wrong: truncates
+"""Codes are cut off."""
+
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    big = (x.abs() > threshold).any(0)
+    rest = x.masked_fill(big, 0)
+    s = rest.abs().amax(1, keepdim=True) / 127
+    s = torch.where(s == 0, 1.0, s)
+    p = (rest / s).to(torch.int32)
+    return (p @ q.to(torch.int32).T) * s * scale.T + x[:, big] @ (q[:, big] * scale).T

@@ -478,3 +478,253 @@ class Lora(nn.Module):
 
     def forward(self, x):
         return self.linear(x) + x @ self.a.T @ self.b.T * self.scale
+
+
+# %% right: by_new_linear
+"""As described."""
+
+import torch
+
+
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+        self.scale = alpha / rank
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        new = nn.Linear(
+            self.linear.in_features, self.linear.out_features, bias=self.linear.bias is not None
+        )
+        with torch.no_grad():
+            new.weight.copy_(self.linear.weight + self.scale * self.b @ self.a)
+            if new.bias is not None:
+                new.bias.copy_(self.linear.bias)
+        return new
+
+
+# %% right: deepcopy_addmm
+"""deepcopy and addmm_; embedding-like factors; sqrt split of the scale."""
+
+import copy
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        for p in linear.parameters():
+            p.requires_grad = False
+        self.base = linear
+        self.down = nn.Linear(linear.in_features, rank, bias=False)
+        self.up = nn.Linear(rank, linear.out_features, bias=False)
+        nn.init.zeros_(self.up.weight)
+        self.factor = alpha / rank
+
+    def forward(self, x):
+        y = self.base(x)
+        return torch.add(y, self.up(self.down(x)), alpha=self.factor)
+
+    @torch.no_grad()
+    def merge(self):
+        merged = copy.deepcopy(self.base)
+        merged.weight.addmm_(self.up.weight, self.down.weight, alpha=self.factor)
+        return merged
+
+
+# %% right: transposed
+"""Parameters stored transposed."""
+
+import torch
+
+
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.a = nn.Parameter(torch.randn(linear.in_features, rank) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(rank, linear.out_features))
+        self.scale = alpha / rank
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a @ self.b)
+
+    def merge(self):
+        new = nn.Linear(
+            self.linear.in_features, self.linear.out_features, bias=self.linear.bias is not None
+        )
+        with torch.no_grad():
+            new.weight.copy_(self.linear.weight + self.scale * (self.a @ self.b).T)
+            if new.bias is not None:
+                new.bias.copy_(self.linear.bias)
+        return new
+
+
+# %% wrong: a_buffer
+"""A is a buffer: only B is trained. [earns 1]"""
+
+import torch
+
+
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.register_buffer("a", torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+        self.scale = alpha / rank
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        new = nn.Linear(
+            self.linear.in_features, self.linear.out_features, bias=self.linear.bias is not None
+        )
+        with torch.no_grad():
+            new.weight.copy_(self.linear.weight + self.scale * self.b @ self.a)
+            if new.bias is not None:
+                new.bias.copy_(self.linear.bias)
+        return new
+
+
+# %% wrong: with_biases
+"""The adapter has biases. [earns 1]"""
+
+import torch
+from torch import nn
+
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+        self.c = nn.Parameter(torch.zeros(linear.out_features))
+        self.scale = alpha / rank
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T + self.c)
+
+    def merge(self):
+        new = nn.Linear(
+            self.linear.in_features, self.linear.out_features, bias=self.linear.bias is not None
+        )
+        with torch.no_grad():
+            new.weight.copy_(self.linear.weight + self.scale * self.b @ self.a)
+            if new.bias is not None:
+                new.bias.copy_(self.linear.bias)
+        return new
+
+
+# %% wrong: integer_scale
+"""alpha // rank. [earns 2]"""
+
+import torch
+
+
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+        self.scale = alpha // rank
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        new = nn.Linear(
+            self.linear.in_features, self.linear.out_features, bias=self.linear.bias is not None
+        )
+        with torch.no_grad():
+            new.weight.copy_(self.linear.weight + self.scale * self.b @ self.a)
+            if new.bias is not None:
+                new.bias.copy_(self.linear.bias)
+        return new
+
+
+# %% wrong: no_gradient_through_the_base
+"""The base runs under no_grad, so x gets no gradient through it. [earns 2]"""
+
+import torch
+
+
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+        self.scale = alpha / rank
+
+    def forward(self, x):
+        with torch.no_grad():
+            y = self.linear(x)
+        return y + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        new = nn.Linear(
+            self.linear.in_features, self.linear.out_features, bias=self.linear.bias is not None
+        )
+        with torch.no_grad():
+            new.weight.copy_(self.linear.weight + self.scale * self.b @ self.a)
+            if new.bias is not None:
+                new.bias.copy_(self.linear.bias)
+        return new
+
+
+# %% wrong: transposed_merge
+"""merge() adds A and B the wrong way. [earns 2]"""
+
+import torch
+
+
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+        self.scale = alpha / rank
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        new = nn.Linear(
+            self.linear.in_features, self.linear.out_features, bias=self.linear.bias is not None
+        )
+        with torch.no_grad():
+            new.weight.copy_(self.linear.weight + self.scale * (self.b @ self.a).flip(0))
+            if new.bias is not None:
+                new.bias.copy_(self.linear.bias)
+        return new

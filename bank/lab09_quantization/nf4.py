@@ -459,3 +459,274 @@ def nf4_decode(packed, absmax, n, block=64):
     codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
     spread = absmax.repeat_interleave(block)[:n]
     return TABLE[codes] * spread / spread * spread
+
+
+# %% right: bucketize
+"""Midpoints and bucketize."""
+
+import statistics
+
+import torch
+
+
+def nf4_table():
+    inv = statistics.NormalDist().inv_cdf
+    o = 0.9677083
+    up = [inv(p) for p in torch.linspace(o, 0.5, 9, dtype=torch.float64)[:-1].tolist()]
+    down = [-inv(p) for p in torch.linspace(o, 0.5, 8, dtype=torch.float64)[:-1].tolist()]
+    table = torch.tensor(sorted([*up, 0.0, *down]))
+    return table / table.max()
+
+
+def nf4_encode(x, block=64):
+    n = len(x)
+    blocks = torch.nn.functional.pad(x, (0, -n % block)).view(-1, block)
+    absmax = blocks.abs().amax(1)
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)[:, None]
+    codes = (
+        torch.bucketize(scaled, (nf4_table()[1:] + nf4_table()[:-1]) / 2)
+        .flatten()[:n]
+        .to(torch.uint8)
+    )
+    codes = torch.nn.functional.pad(codes, (0, n % 2))
+    return codes[::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% right: searchsorted_blockwise
+"""A loop over blocks, searchsorted, bytes by Python."""
+
+import statistics
+
+import torch
+
+
+def nf4_table():
+    inv = statistics.NormalDist().inv_cdf
+    o = 0.9677083
+    up = [inv(p) for p in torch.linspace(o, 0.5, 9, dtype=torch.float64)[:-1].tolist()]
+    down = [-inv(p) for p in torch.linspace(o, 0.5, 8, dtype=torch.float64)[:-1].tolist()]
+    table = torch.tensor(sorted([*up, 0.0, *down]))
+    return table / table.max()
+
+
+def nf4_encode(x, block=64):
+    table = nf4_table()
+    middle = (table[:-1] + table[1:]) / 2
+    codes, absmax = [], []
+    for part in x.split(block):
+        a = part.abs().max()
+        absmax.append(a.item())
+        codes += torch.searchsorted(middle, part / a if a else part).tolist()
+    codes += [0] * (len(codes) % 2)
+    packed = torch.tensor([a + 16 * b for a, b in zip(codes[::2], codes[1::2])], dtype=torch.uint8)
+    return packed, torch.tensor(absmax)
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    table, out = nf4_table(), torch.empty(n)
+    flat = [c for byte in packed.tolist() for c in (byte % 16, byte // 16)][:n]
+    for i, code in enumerate(flat):
+        out[i] = table[code] * absmax[i // block]
+    return out
+
+
+# %% wrong: block_64_only
+"""block is taken for 64."""
+
+import statistics
+
+import torch
+
+
+def nf4_table():
+    inv = statistics.NormalDist().inv_cdf
+    o = 0.9677083
+    up = [inv(p) for p in torch.linspace(o, 0.5, 9, dtype=torch.float64)[:-1].tolist()]
+    down = [-inv(p) for p in torch.linspace(o, 0.5, 8, dtype=torch.float64)[:-1].tolist()]
+    table = torch.tensor(sorted([*up, 0.0, *down]))
+    return table / table.max()
+
+
+def nf4_encode(x, block=64):
+    block = 64
+    n = len(x)
+    blocks = torch.nn.functional.pad(x, (0, -n % block)).view(-1, block)
+    absmax = blocks.abs().amax(1)
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)[:, None]
+    codes = (scaled[..., None] - nf4_table()).abs().argmin(-1).flatten()[:n].to(torch.uint8)
+    codes = torch.nn.functional.pad(codes, (0, n % 2))
+    return codes[::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    block = 64
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: float16_absmax
+"""absmax in float16."""
+
+import statistics
+
+import torch
+
+
+def nf4_table():
+    inv = statistics.NormalDist().inv_cdf
+    o = 0.9677083
+    up = [inv(p) for p in torch.linspace(o, 0.5, 9, dtype=torch.float64)[:-1].tolist()]
+    down = [-inv(p) for p in torch.linspace(o, 0.5, 8, dtype=torch.float64)[:-1].tolist()]
+    table = torch.tensor(sorted([*up, 0.0, *down]))
+    return table / table.max()
+
+
+def nf4_encode(x, block=64):
+    n = len(x)
+    blocks = torch.nn.functional.pad(x, (0, -n % block)).view(-1, block)
+    absmax = blocks.abs().amax(1)
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)[:, None]
+    codes = (scaled[..., None] - nf4_table()).abs().argmin(-1).flatten()[:n].to(torch.uint8)
+    codes = torch.nn.functional.pad(codes, (0, n % 2))
+    return codes[::2] | codes[1::2] << 4, absmax.half()
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return nf4_table()[codes] * absmax.float().repeat_interleave(block)[:n]
+
+
+# %% wrong: absmax_of_the_block_before
+"""A short last block takes the absmax of the block before it."""
+
+import statistics
+
+import torch
+
+
+def nf4_table():
+    inv = statistics.NormalDist().inv_cdf
+    o = 0.9677083
+    up = [inv(p) for p in torch.linspace(o, 0.5, 9, dtype=torch.float64)[:-1].tolist()]
+    down = [-inv(p) for p in torch.linspace(o, 0.5, 8, dtype=torch.float64)[:-1].tolist()]
+    table = torch.tensor(sorted([*up, 0.0, *down]))
+    return table / table.max()
+
+
+def nf4_encode(x, block=64):
+    n = len(x)
+    blocks = torch.nn.functional.pad(x, (0, -n % block)).view(-1, block)
+    absmax = blocks.abs().amax(1)
+    if n % block and len(absmax) > 1:
+        absmax[-1] = absmax[-2]
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)[:, None]
+    codes = (scaled[..., None] - nf4_table()).abs().argmin(-1).flatten()[:n].to(torch.uint8)
+    codes = torch.nn.functional.pad(codes, (0, n % 2))
+    return codes[::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: default_block_32
+"""The default block is 32."""
+
+import statistics
+
+import torch
+
+
+def nf4_table():
+    inv = statistics.NormalDist().inv_cdf
+    o = 0.9677083
+    up = [inv(p) for p in torch.linspace(o, 0.5, 9, dtype=torch.float64)[:-1].tolist()]
+    down = [-inv(p) for p in torch.linspace(o, 0.5, 8, dtype=torch.float64)[:-1].tolist()]
+    table = torch.tensor(sorted([*up, 0.0, *down]))
+    return table / table.max()
+
+
+def nf4_encode(x, block=32):
+    n = len(x)
+    blocks = torch.nn.functional.pad(x, (0, -n % block)).view(-1, block)
+    absmax = blocks.abs().amax(1)
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)[:, None]
+    codes = (scaled[..., None] - nf4_table()).abs().argmin(-1).flatten()[:n].to(torch.uint8)
+    codes = torch.nn.functional.pad(codes, (0, n % 2))
+    return codes[::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=32):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: odd_lost
+"""The last of an odd count is lost."""
+
+import statistics
+
+import torch
+
+
+def nf4_table():
+    inv = statistics.NormalDist().inv_cdf
+    o = 0.9677083
+    up = [inv(p) for p in torch.linspace(o, 0.5, 9, dtype=torch.float64)[:-1].tolist()]
+    down = [-inv(p) for p in torch.linspace(o, 0.5, 8, dtype=torch.float64)[:-1].tolist()]
+    table = torch.tensor(sorted([*up, 0.0, *down]))
+    return table / table.max()
+
+
+def nf4_encode(x, block=64):
+    n = len(x)
+    blocks = torch.nn.functional.pad(x, (0, -n % block)).view(-1, block)
+    absmax = blocks.abs().amax(1)
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)[:, None]
+    codes = (scaled[..., None] - nf4_table()).abs().argmin(-1).flatten()[:n].to(torch.uint8)
+    half = n // 2 * 2
+    return codes[:half:2] | codes[1:half:2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    codes = torch.nn.functional.pad(codes, (0, n - len(codes)), value=7)
+    return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: quantile_ends
+"""An offset of 0.995."""
+
+import statistics
+
+import torch
+
+
+def nf4_table():
+    inv = statistics.NormalDist().inv_cdf
+    o = 0.995
+    up = [inv(p) for p in torch.linspace(o, 0.5, 9, dtype=torch.float64)[:-1].tolist()]
+    down = [-inv(p) for p in torch.linspace(o, 0.5, 8, dtype=torch.float64)[:-1].tolist()]
+    table = torch.tensor(sorted([*up, 0.0, *down]))
+    return table / table.max()
+
+
+def nf4_encode(x, block=64):
+    n = len(x)
+    blocks = torch.nn.functional.pad(x, (0, -n % block)).view(-1, block)
+    absmax = blocks.abs().amax(1)
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)[:, None]
+    codes = (scaled[..., None] - nf4_table()).abs().argmin(-1).flatten()[:n].to(torch.uint8)
+    codes = torch.nn.functional.pad(codes, (0, n % 2))
+    return codes[::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
+    return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]

@@ -222,3 +222,174 @@ def pack_int4(q):
 def unpack_int4(packed, n):
     codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
     return torch.where(codes > 7, codes - 16, codes).to(torch.uint8)
+
+
+# %% right: pad_and_view
+"""F.pad, a view as pairs, multiplication by 16."""
+
+import torch
+
+
+def pack_int4(q):
+    pairs = torch.nn.functional.pad(q % 16, (0, len(q) % 2)).view(-1, 2).to(torch.uint8)
+    return pairs[:, 0] + 16 * pairs[:, 1]
+
+
+def unpack_int4(packed, n):
+    flat = torch.empty(2 * len(packed), dtype=torch.int8)
+    flat[::2] = packed % 16
+    flat[1::2] = packed // 16
+    flat[flat >= 8] -= 16
+    return flat[:n]
+
+
+# %% right: sign_by_shift
+"""int8 shifts that copy the sign."""
+
+import torch
+
+
+def pack_int4(q):
+    n = len(q)
+    out = torch.zeros((n + 1) // 2, dtype=torch.uint8)
+    out += (q[::2] & 15).to(torch.uint8)
+    out[: n // 2] += (q[1::2] & 15).to(torch.uint8) << 4
+    return out
+
+
+def unpack_int4(packed, n):
+    signed = packed.view(torch.int8)
+    codes = torch.empty(2 * len(packed), dtype=torch.int8)
+    codes[1::2] = signed >> 4
+    codes[0::2] = (signed << 4) >> 4
+    return codes[:n]
+
+
+# %% wrong: mutates
+"""q is changed in place."""
+
+import torch
+
+
+def pack_int4(q):
+    q.bitwise_and_(15)
+    q = torch.cat([q, q.new_zeros(len(q) % 2)])
+    u = q.to(torch.uint8) & 15
+    return u[0::2] | (u[1::2] << 4)
+
+
+def unpack_int4(packed, n):
+    low, high = (packed & 15).to(torch.int8), (packed >> 4).to(torch.int8)
+    codes = torch.stack([low, high], 1).flatten()[:n]
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: int64_codes
+"""The codes come back as int64."""
+
+import torch
+
+
+def pack_int4(q):
+    q = torch.cat([q, q.new_zeros(len(q) % 2)])
+    u = q.to(torch.uint8) & 15
+    return u[0::2] | (u[1::2] << 4)
+
+
+def unpack_int4(packed, n):
+    low, high = (packed & 15).to(torch.int8), (packed >> 4).to(torch.int8)
+    codes = torch.stack([low, high], 1).flatten()[:n].long()
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: one_code
+"""One code alone comes back as 0."""
+
+import torch
+
+
+def pack_int4(q):
+    if len(q) < 2:
+        return torch.zeros(1, dtype=torch.uint8)
+    q = torch.cat([q, q.new_zeros(len(q) % 2)])
+    u = q.to(torch.uint8) & 15
+    return u[0::2] | (u[1::2] << 4)
+
+
+def unpack_int4(packed, n):
+    low, high = (packed & 15).to(torch.int8), (packed >> 4).to(torch.int8)
+    codes = torch.stack([low, high], 1).flatten()[:n]
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: n_ignored
+"""n is taken for even."""
+
+import torch
+
+
+def pack_int4(q):
+    q = torch.cat([q, q.new_zeros(len(q) % 2)])
+    u = q.to(torch.uint8) & 15
+    return u[0::2] | (u[1::2] << 4)
+
+
+def unpack_int4(packed, n):
+    low, high = (packed & 15).to(torch.int8), (packed >> 4).to(torch.int8)
+    codes = torch.stack([low, high], 1).flatten()[: n // 2 * 2]
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: kept_in_a_list
+"""Each q stays in a list."""
+
+import torch
+
+_kept = []
+
+
+def pack_int4(q):
+    _kept.append(q)
+    q = torch.cat([q, q.new_zeros(len(q) % 2)])
+    u = q.to(torch.uint8) & 15
+    return u[0::2] | (u[1::2] << 4)
+
+
+def unpack_int4(packed, n):
+    low, high = (packed & 15).to(torch.int8), (packed >> 4).to(torch.int8)
+    codes = torch.stack([low, high], 1).flatten()[:n]
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: attribute
+"""The codes travel as an attribute of the tensor."""
+
+import torch
+
+
+def pack_int4(q):
+    packed = torch.zeros((len(q) + 1) // 2, dtype=torch.uint8)
+    packed.codes = q
+    return packed
+
+
+def unpack_int4(packed, n):
+    return packed.codes
+
+
+# %% wrong: last_call
+"""The last q is a global."""
+
+import torch
+
+
+def pack_int4(q):
+    global LAST
+    LAST = q.clone()
+    q = torch.cat([q, q.new_zeros(len(q) % 2)])
+    u = q.to(torch.uint8) & 15
+    return u[0::2] | (u[1::2] << 4)
+
+
+def unpack_int4(packed, n):
+    return LAST[:n]

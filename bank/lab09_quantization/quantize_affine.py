@@ -238,3 +238,173 @@ def quantize_affine(x, bits, axis=None):
     zero_point = (-low / scale).round()
     q = ((x / scale).round() + zero_point).clamp(0, top)
     return q.to(torch.uint8), scale, low
+
+
+# %% right: minimum
+"""torch.minimum with zeros, in float64."""
+
+import torch
+
+
+def quantize_affine(x, bits=8, axis=None):
+    y = x.double()
+    ends = (
+        torch.aminmax(y, dim=None) if axis is None else torch.aminmax(y, dim=1 - axis, keepdim=True)
+    )
+    zero = torch.zeros((), dtype=torch.float64)
+    low, high = torch.minimum(ends.min, zero), torch.maximum(ends.max, zero)
+    s = (high - low) / (2**bits - 1)
+    s[s == 0] = 1
+    z = torch.round(-low / s)
+    return torch.clip(torch.round(y / s) + z, 0, 2**bits - 1).to(torch.uint8), s.float(), z.float()
+
+
+# %% right: padded_with_zero
+"""A column of zeros appended to find the range."""
+
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    y = x.reshape(1, -1) if axis is None else x if axis == 0 else x.T
+    with_zero = torch.cat([y, torch.zeros(len(y), 1)], dim=1)
+    low, high = with_zero.min(1, keepdim=True).values, with_zero.max(1, keepdim=True).values
+    s = (high - low) / (2**bits - 1)
+    s = s + (s == 0)
+    z = (0 - low).div(s).round()
+    q = (y / s).round().add(z).clamp(0, 2**bits - 1).to(torch.uint8)
+    if axis is None:
+        return q.view(x.shape), s.view(()), z.view(())
+    return (q, s, z) if axis == 0 else (q.T, s.T, z.T)
+
+
+# %% right: int_zero_point
+"""The zero point as int32."""
+
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    if axis is None:
+        low, high = x.min(), x.max()
+    else:
+        low, high = x.amin(1 - axis, keepdim=True), x.amax(1 - axis, keepdim=True)
+    low, high = low.clamp(max=0), high.clamp(min=0)
+    s = (high - low) / top
+    s = torch.where(s == 0, 1.0, s)
+    z = (-low / s).round()
+    return ((x / s).round() + z).clamp(0, top).to(torch.uint8), s, z.int()
+
+
+# %% wrong: mutates
+"""x is divided in place."""
+
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    if axis is None:
+        low, high = x.min(), x.max()
+    else:
+        low, high = x.amin(1 - axis, keepdim=True), x.amax(1 - axis, keepdim=True)
+    low, high = low.clamp(max=0), high.clamp(min=0)
+    s = (high - low) / top
+    s = torch.where(s == 0, 1.0, s)
+    z = (-low / s).round()
+    return (x.div_(s).round() + z).clamp(0, top).to(torch.uint8), s, z
+
+
+# %% wrong: clipped_before
+"""Clipped before the zero point is added."""
+
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    if axis is None:
+        low, high = x.min(), x.max()
+    else:
+        low, high = x.amin(1 - axis, keepdim=True), x.amax(1 - axis, keepdim=True)
+    low, high = low.clamp(max=0), high.clamp(min=0)
+    s = (high - low) / top
+    s = torch.where(s == 0, 1.0, s)
+    z = (-low / s).round()
+    return ((x / s).round().clamp(0, top) + z).to(torch.uint8), s, z
+
+
+# %% wrong: truncated
+"""Cut off, not rounded."""
+
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    if axis is None:
+        low, high = x.min(), x.max()
+    else:
+        low, high = x.amin(1 - axis, keepdim=True), x.amax(1 - axis, keepdim=True)
+    low, high = low.clamp(max=0), high.clamp(min=0)
+    s = (high - low) / top
+    s = torch.where(s == 0, 1.0, s)
+    z = (-low / s).round()
+    return (x / s + z).clamp(0, top).to(torch.uint8), s, z
+
+
+# %% wrong: axis_zero_is_none
+"""`if not axis` takes axis 0 for no axis."""
+
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    if not axis:
+        low, high = x.min(), x.max()
+    else:
+        low, high = x.amin(1 - axis, keepdim=True), x.amax(1 - axis, keepdim=True)
+    low, high = low.clamp(max=0), high.clamp(min=0)
+    s = (high - low) / top
+    s = torch.where(s == 0, 1.0, s)
+    z = (-low / s).round()
+    return ((x / s).round() + z).clamp(0, top).to(torch.uint8), s, z
+
+
+# %% wrong: zeros_divide
+"""A range of nothing divides by 0."""
+
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    if axis is None:
+        low, high = x.min(), x.max()
+    else:
+        low, high = x.amin(1 - axis, keepdim=True), x.amax(1 - axis, keepdim=True)
+    low, high = low.clamp(max=0), high.clamp(min=0)
+    s = (high - low) / top
+    z = (-low / s).round()
+    return ((x / s).round() + z).clamp(0, top).to(torch.uint8), s, z
+
+
+# %% wrong: zero_point_wraps
+"""The zero point as uint8: q - z wraps."""
+
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    if axis is None:
+        low, high = x.min(), x.max()
+    else:
+        low, high = x.amin(1 - axis, keepdim=True), x.amax(1 - axis, keepdim=True)
+    low, high = low.clamp(max=0), high.clamp(min=0)
+    s = (high - low) / top
+    s = torch.where(s == 0, 1.0, s)
+    z = (-low / s).round()
+    return ((x / s).round() + z).clamp(0, top).to(torch.uint8), s, z.to(torch.uint8)

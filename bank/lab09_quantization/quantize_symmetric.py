@@ -345,3 +345,183 @@ def quantize_symmetric(x, bits, axis=None):
 
 def dequantize(q, scale):
     raise NotImplementedError
+
+
+# %% right: max_and_min
+"""From aminmax; masked division."""
+
+import torch
+
+
+def quantize_symmetric(x, bits=8, axis=None):
+    top = (1 << (bits - 1)) - 1
+    if axis is None:
+        low, high = x.min(), x.max()
+    else:
+        low, high = torch.aminmax(x, dim=1 - axis, keepdim=True)
+    s = torch.maximum(-low, high) / top
+    s = s.masked_fill(s == 0, 1)
+    return torch.clamp(torch.round(x / s), -top, top).char(), s
+
+
+def dequantize(q, scale):
+    return q * scale
+
+
+# %% right: norm
+"""The infinity norm; int32 on the way; torch.mul."""
+
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    kw = {} if axis is None else {"dim": (1 - axis,), "keepdim": True}
+    largest = torch.linalg.vector_norm(x, float("inf"), **kw)
+    step = torch.where(largest > 0, largest / top, torch.ones_like(largest))
+    return x.div(step).round().int().clip(-top, top).to(torch.int8), step
+
+
+def dequantize(q, scale):
+    return torch.mul(q.to(torch.float32), scale)
+
+
+# %% right: vmapped
+"""One function of a vector, mapped over rows by vmap."""
+
+import torch
+
+
+def one(v, top):
+    s = v.abs().amax() / top
+    s = torch.where(s == 0, torch.ones_like(s), s)
+    return torch.round(v / s), s
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        q, s = one(x, top)
+    else:
+        dim = axis
+        q, s = torch.vmap(one, in_dims=(dim, None), out_dims=(dim, 0))(x, top)
+        s = s.unsqueeze(1 - axis)
+    return q.clamp(-top, top).to(torch.int8), s
+
+
+def dequantize(q, scale):
+    return q * scale
+
+
+# %% wrong: mutates
+"""x is scaled in place."""
+
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    dims = None if axis is None else 1 - axis
+    a = x.abs()
+    s = (a.max() if axis is None else a.amax(dim=dims, keepdim=True)) / top
+    s = torch.where(s == 0, 1.0, s)
+    return x.div_(s).round().clamp(-top, top).to(torch.int8), s
+
+
+def dequantize(q, scale):
+    return q * scale
+
+
+# %% wrong: eps_in_place_of_one
+"""A channel of zeros has a tiny step."""
+
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    dims = None if axis is None else 1 - axis
+    a = x.abs()
+    s = (a.max() if axis is None else a.amax(dim=dims, keepdim=True)) / top
+    s = s.clamp(min=1e-8)
+    return (x / s).round().clamp(-top, top).to(torch.int8), s
+
+
+def dequantize(q, scale):
+    return q * scale
+
+
+# %% wrong: no_keepdim
+"""The steps of rows are flat: they are broadcast along the wrong axis."""
+
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    dims = None if axis is None else 1 - axis
+    a = x.abs()
+    s = (a.max() if axis is None else a.amax(dim=dims)) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (x / s).round().clamp(-top, top).to(torch.int8), s
+
+
+def dequantize(q, scale):
+    return q * scale
+
+
+# %% wrong: dequantize_in_int8
+"""The codes are multiplied in int8."""
+
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    dims = None if axis is None else 1 - axis
+    a = x.abs()
+    s = (a.max() if axis is None else a.amax(dim=dims, keepdim=True)) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (x / s).round().clamp(-top, top).to(torch.int8), s
+
+
+def dequantize(q, scale):
+    return (q * scale.to(torch.int8)).float()
+
+
+# %% wrong: max_not_abs
+"""The largest value, not the largest size."""
+
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    dims = None if axis is None else 1 - axis
+    a = x
+    s = (a.max() if axis is None else a.amax(dim=dims, keepdim=True)) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (x / s).round().clamp(-top, top).to(torch.int8), s
+
+
+def dequantize(q, scale):
+    return q * scale
+
+
+# %% wrong: axis_zero_is_none
+"""`if axis:` takes axis 0 for no axis."""
+
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    dims = None if not axis else 1 - axis
+    a = x.abs()
+    s = (a.max() if not axis else a.amax(dim=dims, keepdim=True)) / top
+    s = torch.where(s == 0, 1.0, s)
+    return (x / s).round().clamp(-top, top).to(torch.int8), s
+
+
+def dequantize(q, scale):
+    return q * scale

@@ -197,3 +197,169 @@ def stored_bytes(n, scheme):
     if scheme == "nf4_double":
         return halves + blocks + 4 * ((blocks + 255) // 256)
     raise ValueError(scheme)
+
+
+# %% right: match
+"""match and divmod."""
+
+
+def ceil(a, b):
+    q, r = divmod(a, b)
+    return q + (r > 0)
+
+
+def stored_bytes(n, scheme):
+    match scheme:
+        case "int8":
+            return n + 4
+        case "int4_grouped":
+            return ceil(n, 2) + 2 * ceil(n, 128)
+        case "nf4":
+            return ceil(n, 2) + 4 * ceil(n, 64)
+        case "nf4_double":
+            return ceil(n, 2) + ceil(n, 64) + 4 * ceil(ceil(n, 64), 256)
+    raise ValueError(f"unknown scheme {scheme!r}")
+
+
+# %% right: by_tensors
+"""Bytes of real tensors on the meta device."""
+
+import torch
+
+
+def stored_bytes(n, scheme):
+    def e(count, dtype):
+        return torch.empty(count, dtype=dtype, device="meta")
+
+    half = e((n + 1) // 2, torch.uint8)
+    blocks = (n + 63) // 64
+    held = {
+        "int8": [e(n, torch.int8), e(1, torch.float32)],
+        "int4_grouped": [half, e((n + 127) // 128, torch.float16)],
+        "nf4": [half, e(blocks, torch.float32)],
+        "nf4_double": [half, e(blocks, torch.uint8), e((blocks + 255) // 256, torch.float32)],
+    }.get(scheme)
+    if held is None:
+        raise ValueError("no such scheme")
+    return sum(t.nbytes for t in held)
+
+
+# %% right: closed_forms
+"""math.ceil of exact halves."""
+
+from fractions import Fraction
+from math import ceil
+
+_COST = {
+    "int8": [(1, 1)],
+    "int4_grouped": [(1, 2), (2, 128)],
+    "nf4": [(1, 2), (4, 64)],
+    "nf4_double": [(1, 2), (1, 64), (4, 64 * 256)],
+}
+
+
+def stored_bytes(n: int, scheme: str) -> int:
+    if scheme not in _COST:
+        raise ValueError(scheme)
+    return sum(size * ceil(Fraction(n, of)) for size, of in _COST[scheme]) + 4 * (scheme == "int8")
+
+
+# %% wrong: key_error
+"""An unknown scheme raises KeyError."""
+
+
+def stored_bytes(n, scheme):
+    up = lambda a, b: -(-a // b)
+    return {
+        "int8": n + 4,
+        "int4_grouped": up(n, 2) + 2 * up(n, 128),
+        "nf4": up(n, 2) + 4 * up(n, 64),
+        "nf4_double": up(n, 2) + up(n, 64) + 4 * up(up(n, 64), 256),
+    }[scheme]
+
+
+# %% wrong: groups_of_64
+"""int4's groups are of 64."""
+
+
+def stored_bytes(n, scheme):
+    up = lambda a, b: -(-a // b)
+    if scheme == "int8":
+        return n + 4
+    if scheme == "int4_grouped":
+        return up(n, 2) + 2 * up(n, 64)
+    if scheme == "nf4":
+        return up(n, 2) + 4 * up(n, 64)
+    if scheme == "nf4_double":
+        return up(n, 2) + up(n, 64) + 4 * up(n, 64 * 256)
+    raise ValueError(scheme)
+
+
+# %% wrong: one_weight
+"""An empty or single weight takes no step."""
+
+
+def stored_bytes(n, scheme):
+    if n < 2:
+        return n
+    up = lambda a, b: -(-a // b)
+    if scheme == "int8":
+        return n + 4
+    if scheme == "int4_grouped":
+        return up(n, 2) + 2 * up(n, 128)
+    if scheme == "nf4":
+        return up(n, 2) + 4 * up(n, 64)
+    if scheme == "nf4_double":
+        return up(n, 2) + up(n, 64) + 4 * up(n, 64 * 256)
+    raise ValueError(scheme)
+
+
+# %% wrong: codes_rounded_a_block
+"""Codes are rounded up a block."""
+
+
+def stored_bytes(n, scheme):
+    up = lambda a, b: -(-a // b)
+    if scheme == "int8":
+        return n + 4
+    if scheme == "int4_grouped":
+        return up(n, 2) + 2 * up(n, 128)
+    if scheme == "nf4":
+        return 32 * up(n, 64) + 4 * up(n, 64)
+    if scheme == "nf4_double":
+        return up(n, 2) + up(n, 64) + 4 * up(n, 64 * 256)
+    raise ValueError(scheme)
+
+
+# %% wrong: prefix
+"""Any scheme that begins with nf4 passes."""
+
+
+def stored_bytes(n, scheme):
+    up = lambda a, b: -(-a // b)
+    if scheme == "int8":
+        return n + 4
+    if scheme == "int4_grouped":
+        return up(n, 2) + 2 * up(n, 128)
+    if scheme == "nf4":
+        return up(n, 2) + 4 * up(n, 64)
+    if scheme.startswith("nf4"):
+        return up(n, 2) + up(n, 64) + 4 * up(n, 64 * 256)
+    return 0
+
+
+# %% wrong: second_steps_float16
+"""The second steps take 2 bytes."""
+
+
+def stored_bytes(n, scheme):
+    up = lambda a, b: -(-a // b)
+    if scheme == "int8":
+        return n + 4
+    if scheme == "int4_grouped":
+        return up(n, 2) + 2 * up(n, 128)
+    if scheme == "nf4":
+        return up(n, 2) + 4 * up(n, 64)
+    if scheme == "nf4_double":
+        return up(n, 2) + up(n, 64) + 2 * up(n, 64 * 256)
+    raise ValueError(scheme)

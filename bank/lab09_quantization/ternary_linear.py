@@ -141,3 +141,144 @@ def ternary_linear(x, weight):
     codes = weight / scale
     used = (codes + (codes.round().clamp(-1, 1) - codes).detach()) * scale
     return x @ used.T
+
+
+# %% right: linear
+"""F.linear, in-place on a detached copy."""
+
+import torch
+
+
+def ternary_linear(x, weight):
+    with torch.no_grad():
+        gamma = weight.abs().mean()
+        w = torch.clone(weight).div_(gamma).round_().clamp_(-1, 1).mul_(gamma)
+    return torch.nn.functional.linear(x, weight - weight.detach() + w)
+
+
+# %% right: function_of_the_weight
+"""A Function of the weight alone."""
+
+import torch
+
+
+class Ternary(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, w):
+        gamma = w.abs().sum() / w.numel()
+        return torch.clamp(torch.round(w / gamma), min=-1, max=1) * gamma
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+def ternary_linear(x, weight):
+    return x.matmul(Ternary.apply(weight).t())
+
+
+# %% right: einsum
+"""Whole product in one Function."""
+
+import torch
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        gamma = w.abs().mean()
+        used = gamma * torch.round(w / gamma).clamp(-1, 1)
+        ctx.save_for_backward(x, used)
+        return torch.einsum("bk,nk->bn", x, used)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, used = ctx.saved_tensors
+        return g @ used, torch.einsum("bn,bk->nk", g, x)
+
+
+ternary_linear = Product.apply
+
+
+# %% wrong: state_shared
+"""Saved on the class: two layers share it."""
+
+import torch
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        gamma = w.abs().mean()
+        used = gamma * torch.round(w / gamma).clamp(-1, 1)
+        Product.kept = x, used
+        return x @ used.T
+
+    @staticmethod
+    def backward(ctx, g):
+        x, used = Product.kept
+        return g @ used, g.T @ x
+
+
+def ternary_linear(x, weight):
+    return Product.apply(x, weight)
+
+
+# %% wrong: writes_weight
+"""The weight itself is rounded in place."""
+
+import torch
+
+
+def ternary_linear(x, weight):
+    g = weight.data.abs().mean()
+    weight.data = (weight.data / g).round().clamp(-1, 1) * g
+    return x @ weight.T
+
+
+# %% wrong: not_clipped
+"""Codes beyond 1."""
+
+import torch
+
+
+def ternary_linear(x, weight):
+    g = weight.detach().abs().mean()
+    used = (weight.detach() / g).round() * g
+    return x @ (weight + (used - weight).detach()).T
+
+
+# %% wrong: mean_of_weights
+"""The mean of weights, not of their sizes."""
+
+import torch
+
+
+def ternary_linear(x, weight):
+    g = weight.detach().mean()
+    used = (weight.detach() / g).round().clamp(-1, 1) * g
+    return x @ (weight + (used - weight).detach()).T
+
+
+# %% wrong: root_mean_square
+"""The root of the mean square."""
+
+import torch
+
+
+def ternary_linear(x, weight):
+    g = weight.detach().square().mean().sqrt()
+    used = (weight.detach() / g).round().clamp(-1, 1) * g
+    return x @ (weight + (used - weight).detach()).T
+
+
+# %% wrong: median
+"""The median of sizes."""
+
+import torch
+
+
+def ternary_linear(x, weight):
+    g = weight.detach().abs().median()
+    used = (weight.detach() / g).round().clamp(-1, 1) * g
+    return x @ (weight + (used - weight).detach()).T

@@ -280,3 +280,167 @@ def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
         "io_bytes_standard": 4 * matrix + 4 * scores,
         "io_bytes_tiled": 2 * matrix * (1 + math.ceil(seq / 128)),
     }
+
+
+# %% right: closure_ceil
+"""math.ceil, a nested def."""
+
+import math
+
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
+    rows = batch * heads * seq
+
+    def tiled(block):
+        return 2 * rows * head_dim * dtype_bytes * (1 + math.ceil(seq / block))
+
+    flops = 2 * (2 * rows * seq * head_dim)
+    if causal:
+        flops //= 2
+    return dict(
+        flops=flops,
+        score_bytes=rows * seq * dtype_bytes,
+        io_bytes_standard=4 * rows * dtype_bytes * (seq + head_dim),
+        io_bytes_tiled=tiled,
+    )
+
+
+# %% right: simulated
+"""Bytes counted block by block."""
+
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
+    class Tiled:
+        def __call__(self, block):
+            moved = 0
+            for first in range(0, seq, block):
+                rows = min(block, seq - first)
+                moved += 2 * rows * head_dim + 2 * seq * head_dim
+            return batch * heads * moved * dtype_bytes
+
+    s = seq * seq
+    d = seq * head_dim
+    moved = sum([2 * d, s, s, s, s, d, d])
+    return {
+        "io_bytes_tiled": Tiled(),
+        "io_bytes_standard": batch * heads * moved * dtype_bytes,
+        "score_bytes": batch * heads * s * dtype_bytes,
+        "flops": batch * heads * (2 if causal else 4) * s * head_dim,
+    }
+
+
+# %% right: partial
+"""functools.partial and divmod."""
+
+from functools import partial
+
+
+def _tiled(size, seq, block):
+    q, r = divmod(seq, block)
+    return 2 * size * (1 + q + (1 if r else 0))
+
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
+    size = batch * heads * seq * head_dim * dtype_bytes
+    score = batch * heads * seq * seq * dtype_bytes
+    return {
+        "flops": size // dtype_bytes * seq * (4 >> bool(causal)),
+        "score_bytes": score,
+        "io_bytes_standard": 4 * (size + score),
+        "io_bytes_tiled": partial(_tiled, size, seq),
+    }
+
+
+# %% wrong: causal_half_of_pairs
+"""A mask leaves n(n+1)/2 pairs."""
+
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
+    n = batch * heads
+    one, square = n * seq * head_dim * dtype_bytes, n * seq * seq * dtype_bytes
+    return {
+        "flops": 4 * n * head_dim * (seq * (seq + 1) // 2 if causal else seq**2),
+        "score_bytes": square,
+        "io_bytes_standard": 4 * one + 4 * square,
+        "io_bytes_tiled": lambda block: 2 * one + 2 * one * -(-seq // block),
+    }
+
+
+# %% wrong: late_binding
+"""The function reads a global of the last call."""
+
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
+    n = batch * heads
+    one, square = n * seq * head_dim * dtype_bytes, n * seq * seq * dtype_bytes
+    global ONE, SEQ
+    ONE, SEQ = one, seq
+    return {
+        "flops": 4 * n * seq**2 * head_dim // (2 if causal else 1),
+        "score_bytes": square,
+        "io_bytes_standard": 4 * one + 4 * square,
+        "io_bytes_tiled": lambda block: 2 * ONE + 2 * ONE * -(-SEQ // block),
+    }
+
+
+_first = attention_cost(1, 1, 4, 2, False, 2)
+
+
+# %% wrong: softmax_counts
+"""Softmax's flops count."""
+
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
+    n = batch * heads
+    one, square = n * seq * head_dim * dtype_bytes, n * seq * seq * dtype_bytes
+    return {
+        "flops": (4 * head_dim + 3) * n * seq**2 // (2 if causal else 1),
+        "score_bytes": square,
+        "io_bytes_standard": 4 * one + 4 * square,
+        "io_bytes_tiled": lambda block: 2 * one + 2 * one * -(-seq // block),
+    }
+
+
+# %% wrong: block_capped
+"""Blocks beyond seq move a part of k and v."""
+
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
+    n = batch * heads
+    one, square = n * seq * head_dim * dtype_bytes, n * seq * seq * dtype_bytes
+    return {
+        "flops": 4 * n * seq**2 * head_dim // (2 if causal else 1),
+        "score_bytes": square,
+        "io_bytes_standard": 4 * one + 4 * square,
+        "io_bytes_tiled": lambda block: 2 * one + 2 * one * max(1, seq // block),
+    }
+
+
+# %% wrong: batch_shares_keys
+"""k and v are shared by the heads."""
+
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
+    n = batch * heads
+    one, square = n * seq * head_dim * dtype_bytes, n * seq * seq * dtype_bytes
+    return {
+        "flops": 4 * n * seq**2 * head_dim // (2 if causal else 1),
+        "score_bytes": square,
+        "io_bytes_standard": 4 * one + 4 * square,
+        "io_bytes_tiled": lambda block: 2 * one + 2 * (one // heads) * -(-seq // block),
+    }
+
+
+# %% wrong: dtype_in_flops
+"""Flops are multiplied by dtype_bytes."""
+
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
+    n = batch * heads
+    one, square = n * seq * head_dim * dtype_bytes, n * seq * seq * dtype_bytes
+    return {
+        "flops": 4 * dtype_bytes * n * seq**2 // 2 * head_dim // (2 if causal else 1),
+        "score_bytes": square,
+        "io_bytes_standard": 4 * one + 4 * square,
+        "io_bytes_tiled": lambda block: 2 * one + 2 * one * -(-seq // block),
+    }

@@ -352,3 +352,263 @@ def chunked_cross_entropy(x, weight, targets, chunk):
         part = slice(first, first + chunk)
         total = total + loss_of(x[part], weight, targets[part])
     return total / (targets != -100).sum()
+
+
+# %% right: gathered
+"""Only tokens that count are gathered."""
+
+import math
+
+import torch
+
+
+class Chunked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, targets, chunk):
+        count = (targets != -100).sum()
+        dx, dw, loss = torch.zeros_like(x), torch.zeros_like(weight), 0.0
+        for a in range(0, len(x), chunk):
+            s = slice(a, a + chunk)
+            keep = targets[s] != -100
+            xs, ts = x[s][keep], targets[s][keep]
+            logits = xs @ weight.T
+            lse = logits.logsumexp(1)
+            loss = loss + (lse - logits.gather(1, ts[:, None])[:, 0]).sum()
+            p = torch.exp(logits.sub_(lse[:, None]))
+            p[torch.arange(len(ts)), ts] -= 1
+            p /= count
+            dx[s][keep] = p @ weight if False else dx[s][keep]
+            part = torch.zeros_like(x[s])
+            part[keep] = p @ weight
+            dx[s] = part
+            dw += p.T @ xs
+        ctx.save_for_backward(dx, dw)
+        return loss / count
+
+    @staticmethod
+    def backward(ctx, g):
+        dx, dw = ctx.saved_tensors
+        return g * dx, g * dw, None, None
+
+
+def chunked_cross_entropy(x, weight, targets, chunk):
+    return Chunked.apply(x, weight, targets, chunk)
+
+
+# %% right: recursive_checkpoint
+"""Halves, recursively, each checkpointed."""
+
+import torch
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+
+def part(x, weight, targets):
+    return F.cross_entropy(F.linear(x, weight), targets, reduction="sum", ignore_index=-100)
+
+
+def total(x, weight, targets, chunk):
+    if len(x) <= chunk:
+        return checkpoint(part, x, weight, targets, use_reentrant=False)
+    half = (len(x) // chunk + 1) // 2 * chunk
+    return total(x[:half], weight, targets[:half], chunk) + total(
+        x[half:], weight, targets[half:], chunk
+    )
+
+
+def chunked_cross_entropy(x, weight, targets, chunk):
+    return total(x, weight, targets, chunk) / targets.ne(-100).sum()
+
+
+# %% right: log_softmax
+"""log_softmax and a mask as factor; checkpoint with keyword arguments."""
+
+import torch
+import torch.utils.checkpoint
+
+
+def piece(x, w, t):
+    logp = torch.log_softmax(x @ w.mT, dim=-1)
+    picked = logp[torch.arange(len(t)), t.clamp(min=0)]
+    return -(picked * (t >= 0)).sum()
+
+
+def chunked_cross_entropy(x, weight, targets, chunk: int):
+    n = (targets >= 0).sum().item()
+    loss = x.new_zeros(())
+    for xs, ts in zip(x.split(chunk), targets.split(chunk)):
+        loss = loss + torch.utils.checkpoint.checkpoint(piece, xs, weight, ts, use_reentrant=False)
+    return loss / n
+
+
+# %% wrong: state_shared
+"""Gradients are on the class: two losses share them."""
+
+import math
+
+import torch
+
+
+class Chunked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, targets, chunk):
+        count = (targets != -100).sum()
+        dx, dw, loss = torch.zeros_like(x), torch.zeros_like(weight), 0.0
+        for a in range(0, len(x), chunk):
+            s = slice(a, a + chunk)
+            keep = targets[s] != -100
+            xs, ts = x[s][keep], targets[s][keep]
+            logits = xs @ weight.T
+            lse = logits.logsumexp(1)
+            loss = loss + (lse - logits.gather(1, ts[:, None])[:, 0]).sum()
+            p = torch.exp(logits.sub_(lse[:, None]))
+            p[torch.arange(len(ts)), ts] -= 1
+            p /= count
+            dx[s][keep] = p @ weight if False else dx[s][keep]
+            part = torch.zeros_like(x[s])
+            part[keep] = p @ weight
+            dx[s] = part
+            dw += p.T @ xs
+        Chunked.kept = dx, dw
+        return loss / count
+
+    @staticmethod
+    def backward(ctx, g):
+        dx, dw = Chunked.kept
+        return g * dx, g * dw, None, None
+
+
+def chunked_cross_entropy(x, weight, targets, chunk):
+    return Chunked.apply(x, weight, targets, chunk)
+
+
+# %% wrong: targets_changed
+"""Targets of -100 are overwritten by 0."""
+
+import math
+
+import torch
+
+
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+
+def piece(x, w, t, keep):
+    return (F.cross_entropy(x @ w.T, t, reduction="none") * keep).sum()
+
+
+def chunked_cross_entropy(x, weight, targets, chunk):
+    keep = targets != -100
+    targets[~keep] = 0
+    loss = 0
+    for a in range(0, len(x), chunk):
+        s = slice(a, a + chunk)
+        loss = loss + checkpoint(piece, x[s], weight, targets[s], keep[s], use_reentrant=False)
+    return loss / keep.sum()
+
+
+# %% wrong: gradients_set_in_forward
+"""forward runs backward itself, and sets .grad."""
+
+import math
+
+import torch
+
+
+import torch.nn.functional as F
+
+
+def chunked_cross_entropy(x, weight, targets, chunk):
+    count = (targets != -100).sum()
+    total = 0.0
+    for a in range(0, len(x), chunk):
+        s = slice(a, a + chunk)
+        part = F.cross_entropy(x[s] @ weight.T, targets[s], reduction="sum") / count
+        part.backward()
+        total = total + part.detach()
+    return total.requires_grad_()
+
+
+# %% wrong: float32_inside
+"""Gradients in float32."""
+
+import math
+
+import torch
+
+
+class Chunked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, targets, chunk):
+        count = (targets != -100).sum()
+        dx, dw, loss = torch.zeros(x.shape), torch.zeros(weight.shape), 0.0
+        for a in range(0, len(x), chunk):
+            s = slice(a, a + chunk)
+            keep = targets[s] != -100
+            xs, ts = x[s][keep], targets[s][keep]
+            logits = xs @ weight.T
+            lse = logits.logsumexp(1)
+            loss = loss + (lse - logits.gather(1, ts[:, None])[:, 0]).sum()
+            p = torch.exp(logits.sub_(lse[:, None]))
+            p[torch.arange(len(ts)), ts] -= 1
+            p /= count
+            dx[s][keep] = p @ weight if False else dx[s][keep]
+            part = torch.zeros_like(x[s])
+            part[keep] = p @ weight
+            dx[s] = part.float()
+            dw += (p.T @ xs).float()
+        ctx.save_for_backward(dx, dw)
+        return loss / count
+
+    @staticmethod
+    def backward(ctx, g):
+        dx, dw = ctx.saved_tensors
+        return g * dx, g * dw, None, None
+
+
+def chunked_cross_entropy(x, weight, targets, chunk):
+    return Chunked.apply(x, weight, targets, chunk)
+
+
+# %% wrong: log_probabilities_kept
+"""log-probabilities of all chunks are kept."""
+
+import math
+
+import torch
+
+
+class Chunked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, targets, chunk):
+        kept = []
+        count = (targets != -100).sum()
+        dx, dw, loss = torch.zeros_like(x), torch.zeros_like(weight), 0.0
+        for a in range(0, len(x), chunk):
+            s = slice(a, a + chunk)
+            keep = targets[s] != -100
+            xs, ts = x[s][keep], targets[s][keep]
+            logits = xs @ weight.T
+            lse = logits.logsumexp(1)
+            loss = loss + (lse - logits.gather(1, ts[:, None])[:, 0]).sum()
+            p = torch.exp(logits.sub_(lse[:, None]))
+            p[torch.arange(len(ts)), ts] -= 1
+            p /= count
+            kept.append(p)
+            dx[s][keep] = p @ weight if False else dx[s][keep]
+            part = torch.zeros_like(x[s])
+            part[keep] = p @ weight
+            dx[s] = part
+            dw += p.T @ xs
+        ctx.save_for_backward(dx, dw)
+        return loss / count
+
+    @staticmethod
+    def backward(ctx, g):
+        dx, dw = ctx.saved_tensors
+        return g * dx, g * dw, None, None
+
+
+def chunked_cross_entropy(x, weight, targets, chunk):
+    return Chunked.apply(x, weight, targets, chunk)

@@ -548,3 +548,316 @@ class FewBitGelu(torch.autograd.Function):
 
 def few_bit_gelu(x, bits):
     return FewBitGelu.apply(x, bits)
+
+
+# %% right: bucketize
+"""As hinted."""
+
+import torch
+from torch.nn import functional as F
+
+
+def pack(codes, bits):
+    per = 8 // bits
+    codes = F.pad(codes.flatten().to(torch.uint8), (0, -codes.numel() % per))
+    return (codes.view(-1, per) << bits * torch.arange(per, dtype=torch.uint8)).sum(
+        1, dtype=torch.uint8
+    )
+
+
+def unpack(packed, bits, n):
+    return (
+        (packed[:, None] >> bits * torch.arange(8 // bits, dtype=torch.uint8) & 2**bits - 1)
+        .flatten()[:n]
+        .long()
+    )
+
+
+def table(bits):
+    n = 2**bits
+    ends = torch.special.ndtri(torch.arange(1, n, dtype=torch.float64) / n)
+    u = (torch.arange(n * 4000, dtype=torch.float64) + 0.5) / (n * 4000)
+    x = torch.special.ndtri(u)
+    g = torch.special.ndtr(x) + x * torch.exp(-x * x / 2) / (2 * torch.pi) ** 0.5
+    return ends.float(), g.view(n, -1).mean(1).float()
+
+
+class Few(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits):
+        ends, _ = table(bits)
+        ctx.save_for_backward(pack(torch.bucketize(x.detach().contiguous(), ends), bits))
+        ctx.bits, ctx.shape = bits, x.shape
+        return F.gelu(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        _, levels = table(ctx.bits)
+        return g * levels[unpack(ctx.saved_tensors[0], ctx.bits, ctx.shape.numel())].view(
+            ctx.shape
+        ), None
+
+
+def few_bit_gelu(x, bits):
+    return Few.apply(x, bits)
+
+
+# %% right: sum_of_comparisons
+"""Codes as a sum of comparisons; levels cached."""
+
+import torch
+from torch.nn import functional as F
+
+
+def pack(codes, bits):
+    per = 8 // bits
+    codes = F.pad(codes.flatten().to(torch.uint8), (0, -codes.numel() % per))
+    return (codes.view(-1, per) << bits * torch.arange(per, dtype=torch.uint8)).sum(
+        1, dtype=torch.uint8
+    )
+
+
+def unpack(packed, bits, n):
+    return (
+        (packed[:, None] >> bits * torch.arange(8 // bits, dtype=torch.uint8) & 2**bits - 1)
+        .flatten()[:n]
+        .long()
+    )
+
+
+import functools
+
+
+@functools.cache
+def table(bits):
+    n = 2**bits
+    ends = torch.special.ndtri(torch.arange(1, n, dtype=torch.float64) / n)
+    u = (torch.arange(n * 4000, dtype=torch.float64) + 0.5) / (n * 4000)
+    x = torch.special.ndtri(u)
+    g = torch.special.ndtr(x) + x * torch.exp(-x * x / 2) / (2 * torch.pi) ** 0.5
+    return ends.float(), g.view(n, -1).mean(1).float()
+
+
+class Few(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits):
+        ends, _ = table(bits)
+        ctx.codes = pack(sum((x > e).to(torch.uint8) for e in ends), bits)
+        ctx.bits, ctx.shape = bits, x.shape
+        return F.gelu(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        _, levels = table(ctx.bits)
+        return g * levels[unpack(ctx.codes, ctx.bits, ctx.shape.numel())].view(ctx.shape), None
+
+
+def few_bit_gelu(x, bits):
+    return Few.apply(x, bits)
+
+
+# %% wrong: codes_on_the_class
+"""Codes on the class: layers share them."""
+
+import torch
+from torch.nn import functional as F
+
+
+def pack(codes, bits):
+    per = 8 // bits
+    codes = F.pad(codes.flatten().to(torch.uint8), (0, -codes.numel() % per))
+    return (codes.view(-1, per) << bits * torch.arange(per, dtype=torch.uint8)).sum(
+        1, dtype=torch.uint8
+    )
+
+
+def unpack(packed, bits, n):
+    return (
+        (packed[:, None] >> bits * torch.arange(8 // bits, dtype=torch.uint8) & 2**bits - 1)
+        .flatten()[:n]
+        .long()
+    )
+
+
+def table(bits):
+    n = 2**bits
+    ends = torch.special.ndtri(torch.arange(1, n, dtype=torch.float64) / n)
+    u = (torch.arange(n * 4000, dtype=torch.float64) + 0.5) / (n * 4000)
+    x = torch.special.ndtri(u)
+    g = torch.special.ndtr(x) + x * torch.exp(-x * x / 2) / (2 * torch.pi) ** 0.5
+    return ends.float(), g.view(n, -1).mean(1).float()
+
+
+class Few(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits):
+        ends, _ = table(bits)
+        Few.codes = pack(torch.bucketize(x.detach(), ends), bits)
+        ctx.bits, ctx.shape = bits, x.shape
+        return F.gelu(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        _, levels = table(ctx.bits)
+        return g * levels[unpack(Few.codes, ctx.bits, ctx.shape.numel())].view(ctx.shape), None
+
+
+def few_bit_gelu(x, bits):
+    return Few.apply(x, bits)
+
+
+# %% wrong: uneven_steps
+"""Equal steps of x from -4 to 4."""
+
+import torch
+from torch.nn import functional as F
+
+
+def pack(codes, bits):
+    per = 8 // bits
+    codes = F.pad(codes.flatten().to(torch.uint8), (0, -codes.numel() % per))
+    return (codes.view(-1, per) << bits * torch.arange(per, dtype=torch.uint8)).sum(
+        1, dtype=torch.uint8
+    )
+
+
+def unpack(packed, bits, n):
+    return (
+        (packed[:, None] >> bits * torch.arange(8 // bits, dtype=torch.uint8) & 2**bits - 1)
+        .flatten()[:n]
+        .long()
+    )
+
+
+def table(bits):
+    n = 2**bits
+    ends = torch.linspace(-4, 4, n + 1, dtype=torch.float64)[1:-1]
+    u = (torch.arange(n * 4000, dtype=torch.float64) + 0.5) / (n * 4000)
+    x = torch.special.ndtri(u)
+    g = torch.special.ndtr(x) + x * torch.exp(-x * x / 2) / (2 * torch.pi) ** 0.5
+    return ends.float(), g.view(n, -1).mean(1).float()
+
+
+class Few(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits):
+        ends, _ = table(bits)
+        ctx.save_for_backward(pack(torch.bucketize(x.detach().contiguous(), ends), bits))
+        ctx.bits, ctx.shape = bits, x.shape
+        return F.gelu(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        _, levels = table(ctx.bits)
+        return g * levels[unpack(ctx.saved_tensors[0], ctx.bits, ctx.shape.numel())].view(
+            ctx.shape
+        ), None
+
+
+def few_bit_gelu(x, bits):
+    return Few.apply(x, bits)
+
+
+# %% wrong: gelu_tanh
+"""The tanh approximation."""
+
+import torch
+from torch.nn import functional as F
+
+
+def pack(codes, bits):
+    per = 8 // bits
+    codes = F.pad(codes.flatten().to(torch.uint8), (0, -codes.numel() % per))
+    return (codes.view(-1, per) << bits * torch.arange(per, dtype=torch.uint8)).sum(
+        1, dtype=torch.uint8
+    )
+
+
+def unpack(packed, bits, n):
+    return (
+        (packed[:, None] >> bits * torch.arange(8 // bits, dtype=torch.uint8) & 2**bits - 1)
+        .flatten()[:n]
+        .long()
+    )
+
+
+def table(bits):
+    n = 2**bits
+    ends = torch.special.ndtri(torch.arange(1, n, dtype=torch.float64) / n)
+    u = (torch.arange(n * 4000, dtype=torch.float64) + 0.5) / (n * 4000)
+    x = torch.special.ndtri(u)
+    g = torch.special.ndtr(x) + x * torch.exp(-x * x / 2) / (2 * torch.pi) ** 0.5
+    return ends.float(), g.view(n, -1).mean(1).float()
+
+
+class Few(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits):
+        ends, _ = table(bits)
+        ctx.save_for_backward(pack(torch.bucketize(x.detach().contiguous(), ends), bits))
+        ctx.bits, ctx.shape = bits, x.shape
+        return F.gelu(x, approximate="tanh")
+
+    @staticmethod
+    def backward(ctx, g):
+        _, levels = table(ctx.bits)
+        return g * levels[unpack(ctx.saved_tensors[0], ctx.bits, ctx.shape.numel())].view(
+            ctx.shape
+        ), None
+
+
+def few_bit_gelu(x, bits):
+    return Few.apply(x, bits)
+
+
+# %% wrong: two_bits_always
+"""Two bits always."""
+
+import torch
+from torch.nn import functional as F
+
+
+def pack(codes, bits):
+    per = 8 // bits
+    codes = F.pad(codes.flatten().to(torch.uint8), (0, -codes.numel() % per))
+    return (codes.view(-1, per) << bits * torch.arange(per, dtype=torch.uint8)).sum(
+        1, dtype=torch.uint8
+    )
+
+
+def unpack(packed, bits, n):
+    return (
+        (packed[:, None] >> bits * torch.arange(8 // bits, dtype=torch.uint8) & 2**bits - 1)
+        .flatten()[:n]
+        .long()
+    )
+
+
+def table(bits):
+    n = 2**bits
+    ends = torch.special.ndtri(torch.arange(1, n, dtype=torch.float64) / n)
+    u = (torch.arange(n * 4000, dtype=torch.float64) + 0.5) / (n * 4000)
+    x = torch.special.ndtri(u)
+    g = torch.special.ndtr(x) + x * torch.exp(-x * x / 2) / (2 * torch.pi) ** 0.5
+    return ends.float(), g.view(n, -1).mean(1).float()
+
+
+class Few(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits):
+        ends, _ = table(bits)
+        ctx.save_for_backward(pack(torch.bucketize(x.detach().contiguous(), ends), bits))
+        ctx.bits, ctx.shape = bits, x.shape
+        return F.gelu(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        _, levels = table(ctx.bits)
+        return g * levels[unpack(ctx.saved_tensors[0], ctx.bits, ctx.shape.numel())].view(
+            ctx.shape
+        ), None
+
+
+def few_bit_gelu(x, bits):
+    bits = 2
+    return Few.apply(x, bits)

@@ -197,3 +197,160 @@ def lean_attention(q, k, v, block):
         entropies.append(torch.special.entr(p).sum(-1))
         firsts.append(p[..., 0].clone())
     return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
+
+
+# %% right: row_buffers
+"""Written into given buffers, log-sum-exp."""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    out, ent, first = torch.empty_like(q), q.new_empty(q.shape[:-1]), q.new_empty(q.shape[:-1])
+    for a in range(0, q.shape[-2], block):
+        s = slice(a, min(a + block, q.shape[-2]))
+        p = torch.softmax(q[..., s, :] @ k.transpose(-1, -2) * q.shape[-1] ** -0.5, -1)
+        out[..., s, :] = torch.matmul(p, v)
+        ent[..., s] = -torch.xlogy(p, p).sum(-1)
+        first[..., s] = p.select(-1, 0)
+    return out, ent, first
+
+
+# %% right: recursive
+"""Recursion over blocks."""
+
+import math
+
+import torch
+
+
+def of_block(rows, k, v):
+    p = (rows @ k.mT / math.sqrt(rows.shape[-1])).softmax(dim=-1)
+    return p @ v, torch.special.entr(p).sum(-1), p[..., 0].contiguous().clone()
+
+
+def lean_attention(q, k, v, block):
+    parts = [of_block(rows, k, v) for rows in q.split(block, dim=-2)]
+    outs, ents, firsts = zip(*parts)
+    return torch.cat(outs, -2), torch.cat(ents, -1), torch.cat(firsts, -1)
+
+
+# %% right: first_apart
+"""The first token's share from its score and the log-sum."""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    results = []
+    for rows in q.split(block, dim=-2):
+        s = rows @ k.mT / math.sqrt(q.shape[-1])
+        lse = s.logsumexp(-1)
+        first = (s[..., 0] - lse).exp()
+        p = s.sub_(lse[..., None]).exp_()
+        results.append((p @ v, torch.special.entr(p).sum(-1), first))
+    a, b, c = zip(*results)
+    return torch.cat(a, dim=-2), torch.cat(b, dim=-1), torch.cat(c, dim=-1)
+
+
+# %% wrong: contiguous_view
+"""squeeze of a narrow view. [earns 1]"""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, entropies, firsts = [], [], []
+    for rows in q.split(block, dim=-2):
+        p = (rows @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(torch.special.entr(p).sum(-1))
+        firsts.append(p.narrow(-1, 0, 1).squeeze(-1))
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
+
+
+# %% wrong: lambda_keeps
+"""Entropies are computed at the end, by closures. [earns 1]"""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, entropies, firsts = [], [], []
+    for rows in q.split(block, dim=-2):
+        p = (rows @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(lambda p=p: torch.special.entr(p).sum(-1))
+        firsts.append(p[..., 0].clone())
+    return (
+        torch.cat(outputs, dim=-2),
+        torch.cat([e() for e in entropies], dim=-1),
+        torch.cat(firsts, dim=-1),
+    )
+
+
+# %% wrong: numpy_view
+"""A numpy view of the first column. [earns 1]"""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, entropies, firsts = [], [], []
+    for rows in q.split(block, dim=-2):
+        p = (rows @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(torch.special.entr(p).sum(-1))
+        firsts.append(p.numpy()[..., 0])
+    return (
+        torch.cat(outputs, dim=-2),
+        torch.cat(entropies, dim=-1),
+        torch.cat([torch.from_numpy(f) for f in firsts], dim=-1),
+    )
+
+
+# %% wrong: rest_lost
+"""The last rows are lost. [earns 1]"""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    outputs, entropies, firsts = [], [], []
+    for rows in q[..., : q.shape[-2] // block * block, :].split(block, dim=-2):
+        p = (rows @ k.mT / math.sqrt(q.shape[-1])).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(torch.special.entr(p).sum(-1))
+        firsts.append(p[..., 0].clone())
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
+
+
+# %% wrong: q_in_place
+"""q is scaled in place."""
+
+import math
+
+import torch
+
+
+def lean_attention(q, k, v, block):
+    q *= q.shape[-1] ** -0.5
+    outputs, entropies, firsts = [], [], []
+    for rows in q.split(block, dim=-2):
+        p = (rows @ k.mT).softmax(dim=-1)
+        outputs.append(p @ v)
+        entropies.append(torch.special.entr(p).sum(-1))
+        firsts.append(p[..., 0].clone())
+    return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)

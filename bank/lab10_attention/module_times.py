@@ -319,3 +319,321 @@ def module_times(model, x):
     handles += [module.register_forward_hook(end) for module in names]
     model(x)
     return seconds
+
+
+# %% right: try_finally
+"""A stack of pairs, try and finally."""
+
+import time
+
+
+def module_times(model, x):
+    names = {m: n for n, m in model.named_modules()}
+    times = dict.fromkeys(names.values(), 0.0)
+    stack, handles = [], []
+
+    def before(m, args):
+        stack.append([time.perf_counter(), 0.0])
+
+    def after(m, args, out):
+        start, inside = stack.pop()
+        took = time.perf_counter() - start
+        times[names[m]] += took - inside
+        if stack:
+            stack[-1][1] += took
+
+    for m in names:
+        handles += [m.register_forward_pre_hook(before), m.register_forward_hook(after)]
+    try:
+        model(x)
+    finally:
+        for h in handles:
+            h.remove()
+    return times
+
+
+# %% right: closures_by_name
+"""Closures by name; perf_counter imported by name; ns."""
+
+from collections import defaultdict
+from contextlib import ExitStack
+from time import perf_counter_ns
+
+
+def module_times(model, x):
+    own, running = defaultdict(int), []
+    with ExitStack() as stack:
+        for name, module in model.named_modules():
+
+            def begin(module, inputs):
+                running.append((perf_counter_ns(), [0]))
+
+            def end(module, inputs, output, name=name):
+                t, inner = running.pop()
+                d = perf_counter_ns() - t
+                own[name] += d - inner[0]
+                if running:
+                    running[-1][1][0] += d
+
+            stack.callback(module.register_forward_pre_hook(begin).remove)
+            stack.callback(module.register_forward_hook(end).remove)
+        model(x)
+    return {k: v / 1e9 for k, v in own.items()}
+
+
+# %% right: class_of_hooks
+"""A class that marks every switch."""
+
+import time
+
+
+class Clock:
+    def __init__(self, model):
+        self.names = {id(m): n for n, m in model.named_modules()}
+        self.own, self.path, self.last = {}, [], time.perf_counter()
+        self.handles = []
+        for m in model.modules():
+            self.handles.append(m.register_forward_pre_hook(self.enter))
+            self.handles.append(m.register_forward_hook(self.leave))
+
+    def tick(self):
+        now = time.perf_counter()
+        if self.path:
+            self.own[self.path[-1]] = self.own.get(self.path[-1], 0.0) + now - self.last
+        self.last = now
+
+    def enter(self, m, _):
+        self.tick()
+        self.path.append(self.names[id(m)])
+
+    def leave(self, m, *_):
+        self.tick()
+        self.path.pop()
+
+
+def module_times(model, x):
+    clock = Clock(model)
+    model(x)
+    for h in clock.handles:
+        h.remove()
+    return clock.own
+
+
+# %% wrong: mutable_default
+"""Times are a mutable default: calls add up."""
+
+import time
+
+
+def module_times(model, x, times={}):
+    names = {m: n for n, m in model.named_modules()}
+    for n in names.values():
+        times.setdefault(n, 0.0)
+    stack, handles = [], []
+
+    def before(m, args):
+        stack.append([time.perf_counter(), 0.0])
+
+    def after(m, args, out):
+        start, inside = stack.pop()
+        took = time.perf_counter() - start
+        times[names[m]] += took - inside
+        if stack:
+            stack[-1][1] += took
+
+    for m in names:
+        handles += [m.register_forward_pre_hook(before), m.register_forward_hook(after)]
+    try:
+        model(x)
+    finally:
+        for h in handles:
+            h.remove()
+    return times
+
+
+# %% wrong: subtracted_from_all
+"""Starts are kept by name: a module within itself goes wrong; children's are subtracted from all above."""
+
+import time
+
+
+def module_times(model, x):
+    names = {m: n for n, m in model.named_modules()}
+    times = dict.fromkeys(names.values(), 0.0)
+    stack, handles = [], []
+
+    def before(m, args):
+        stack.append([time.perf_counter(), 0.0])
+
+    def after(m, args, out):
+        start, inside = stack.pop()
+        took = time.perf_counter() - start
+        times[names[m]] += took - inside
+        for s in stack:
+            s[1] += took
+
+    for m in names:
+        handles += [m.register_forward_pre_hook(before), m.register_forward_hook(after)]
+    try:
+        model(x)
+    finally:
+        for h in handles:
+            h.remove()
+    return times
+
+
+# %% wrong: one_hook_left
+"""The pre-hooks stay."""
+
+import time
+
+
+def module_times(model, x):
+    names = {m: n for n, m in model.named_modules()}
+    times = dict.fromkeys(names.values(), 0.0)
+    stack, handles = [], []
+
+    def before(m, args):
+        stack.append([time.perf_counter(), 0.0])
+
+    def after(m, args, out):
+        start, inside = stack.pop()
+        took = time.perf_counter() - start
+        times[names[m]] += took - inside
+        if stack:
+            stack[-1][1] += took
+
+    for m in names:
+        handles += [m.register_forward_pre_hook(before), m.register_forward_hook(after)]
+    try:
+        model(x)
+    finally:
+        for h in handles[1::2]:
+            h.remove()
+    return times
+
+
+# %% wrong: by_class
+"""Times by the class's name."""
+
+import time
+
+
+def module_times(model, x):
+    names = {m: n for n, m in model.named_modules()}
+    times = dict.fromkeys(names.values(), 0.0)
+    stack, handles = [], []
+
+    def before(m, args):
+        stack.append([time.perf_counter(), 0.0])
+
+    def after(m, args, out):
+        start, inside = stack.pop()
+        took = time.perf_counter() - start
+        times[type(m).__name__] = times.get(type(m).__name__, 0.0) + took - inside
+        if stack:
+            stack[-1][1] += took
+
+    for m in names:
+        handles += [m.register_forward_pre_hook(before), m.register_forward_hook(after)]
+    try:
+        model(x)
+    finally:
+        for h in handles:
+            h.remove()
+    return times
+
+
+# %% wrong: runs_twice
+"""A warm-up with the hooks on."""
+
+import time
+
+
+def module_times(model, x):
+    names = {m: n for n, m in model.named_modules()}
+    times = dict.fromkeys(names.values(), 0.0)
+    stack, handles = [], []
+
+    def before(m, args):
+        stack.append([time.perf_counter(), 0.0])
+
+    def after(m, args, out):
+        start, inside = stack.pop()
+        took = time.perf_counter() - start
+        times[names[m]] += took - inside
+        if stack:
+            stack[-1][1] += took
+
+    for m in names:
+        handles += [m.register_forward_pre_hook(before), m.register_forward_hook(after)]
+    try:
+        model(x)
+        model(x)
+    finally:
+        for h in handles:
+            h.remove()
+    return times
+
+
+# %% wrong: average_a_call
+"""The mean over calls."""
+
+import time
+
+
+def module_times(model, x):
+    names = {m: n for n, m in model.named_modules()}
+    times = dict.fromkeys(names.values(), 0.0)
+    stack, handles, calls = [], [], {}
+
+    def before(m, args):
+        stack.append([time.perf_counter(), 0.0])
+
+    def after(m, args, out):
+        start, inside = stack.pop()
+        took = time.perf_counter() - start
+        calls[m] = calls.get(m, 0) + 1
+        times[names[m]] += (took - inside - times[names[m]]) / calls[m]
+        if stack:
+            stack[-1][1] += took
+
+    for m in names:
+        handles += [m.register_forward_pre_hook(before), m.register_forward_hook(after)]
+    try:
+        model(x)
+    finally:
+        for h in handles:
+            h.remove()
+    return times
+
+
+# %% wrong: first_children_only
+"""Only direct children through named_children."""
+
+import time
+
+
+def module_times(model, x):
+    names = {m: n for n, m in [("", model), *model.named_children()]}
+    times = dict.fromkeys(names.values(), 0.0)
+    stack, handles = [], []
+
+    def before(m, args):
+        stack.append([time.perf_counter(), 0.0])
+
+    def after(m, args, out):
+        start, inside = stack.pop()
+        took = time.perf_counter() - start
+        times[names[m]] += took - inside
+        if stack:
+            stack[-1][1] += took
+
+    for m in names:
+        handles += [m.register_forward_pre_hook(before), m.register_forward_hook(after)]
+    try:
+        model(x)
+    finally:
+        for h in handles:
+            h.remove()
+    return times

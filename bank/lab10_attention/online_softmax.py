@@ -345,3 +345,302 @@ def weighted_sum(blocks):
         result = result * shrink + weights @ values
         maximum = new
     return result / total if total else result
+
+
+# %% right: plain
+"""Numbers and continue."""
+
+import math
+
+import torch
+
+
+def online_softmax(blocks):
+    m, l = -math.inf, 0.0
+    for s in blocks:
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        l = l * math.exp(m - new) + torch.exp(s - new).sum().item()
+        m = new
+    return m, l
+
+
+def weighted_sum(blocks):
+    m, l, total = -math.inf, 0.0, None
+    for s, v in blocks:
+        if total is None:
+            total = torch.zeros(v.shape[1], dtype=v.dtype)
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        p, r = torch.exp(s - new), math.exp(m - new)
+        l, total, m = l * r + p.sum().item(), total * r + p @ v, new
+    return total / l if l else total
+
+
+# %% right: merged_states
+"""next() and recursion on states."""
+
+import math
+
+import torch
+
+
+def merge(a, b):
+    m = max(a[0], b[0])
+    if m == -math.inf:
+        return a
+    fa, fb = math.exp(a[0] - m), math.exp(b[0] - m)
+    return m, a[1] * fa + b[1] * fb, *(x * fa + y * fb for x, y in zip(a[2:], b[2:]))
+
+
+def state(s, v=None):
+    m = float(s.max())
+    e = torch.exp(s - m) if m > -math.inf else torch.zeros_like(s)
+    return (m, float(e.sum())) if v is None else (m, float(e.sum()), e @ v)
+
+
+def online_softmax(blocks):
+    found = (-math.inf, 0.0)
+    for s in blocks:
+        found = merge(found, state(s))
+    return found
+
+
+def weighted_sum(blocks):
+    it = iter(blocks)
+    found = state(*next(it))
+    for s, v in it:
+        found = merge(found, state(s, v))
+    return found[2] / found[1] if found[1] > 0 else torch.zeros_like(found[2])
+
+
+# %% right: nan_to_num
+"""Tensors throughout, nan_to_num for -inf less -inf."""
+
+import math
+
+import torch
+
+
+def _step(m, l, s):
+    new = torch.maximum(m, s.amax())
+    factor = (m - new).nan_to_num(nan=0.0, neginf=-math.inf).exp()
+    p = (s - new).nan_to_num(nan=-math.inf, neginf=-math.inf).exp()
+    return new, factor, p, l * factor + p.sum()
+
+
+def online_softmax(blocks):
+    m, l = torch.tensor(-math.inf, dtype=torch.float64), torch.tensor(0.0, dtype=torch.float64)
+    for s in blocks:
+        m, _, _, l = _step(m, l, s.double())
+    return m.item(), l.item()
+
+
+def weighted_sum(blocks):
+    m, l, acc = (
+        torch.tensor(-math.inf, dtype=torch.float64),
+        torch.tensor(0.0, dtype=torch.float64),
+        0,
+    )
+    for s, v in blocks:
+        m, f, p, l = _step(m, l, s.double())
+        acc = acc * f + (p.unsqueeze(1) * v).sum(0)
+    return acc / l.clamp(min=1e-300)
+
+
+# %% wrong: len_of_blocks
+"""Blocks are taken for a list."""
+
+import math
+
+import torch
+
+
+def online_softmax(blocks):
+    n = len(blocks)
+    m, l = -math.inf, 0.0
+    for s in blocks:
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        l = l * math.exp(m - new) + torch.exp(s - new).sum().item()
+        m = new
+    return m, l
+
+
+def weighted_sum(blocks):
+    blocks = blocks if len(blocks) else []
+    m, l, total = -math.inf, 0.0, None
+    for s, v in blocks:
+        if total is None:
+            total = torch.zeros(v.shape[1], dtype=v.dtype)
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        p, r = torch.exp(s - new), math.exp(m - new)
+        l, total, m = l * r + p.sum().item(), total * r + p @ v, new
+    return total / l if l else total
+
+
+# %% wrong: float32
+"""Sums in float32."""
+
+import math
+
+import torch
+
+
+def online_softmax(blocks):
+    m, l = -math.inf, 0.0
+    for s in blocks:
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        l = l * math.exp(m - new) + torch.exp((s - new).float()).sum().item()
+        m = new
+    return m, l
+
+
+def weighted_sum(blocks):
+    m, l, total = -math.inf, 0.0, None
+    for s, v in blocks:
+        if total is None:
+            total = torch.zeros(v.shape[1], dtype=v.dtype)
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        p, r = torch.exp(s - new), math.exp(m - new)
+        l, total, m = l * r + p.sum().item(), total * r + p @ v, new
+    return total / l if l else total
+
+
+# %% wrong: minus_1e9
+"""-inf is taken for -1e9: a row of -inf is a mean."""
+
+import math
+
+import torch
+
+
+def online_softmax(blocks):
+    m, l = -1e9, 0.0
+    for s in blocks:
+        new = max(m, s.max().item())
+        if False:
+            continue
+        l = l * math.exp(m - new) + torch.exp(s - new).sum().item()
+        m = new
+    return m, l
+
+
+def weighted_sum(blocks):
+    m, l, total = -1e9, 0.0, None
+    for s, v in blocks:
+        if total is None:
+            total = torch.zeros(v.shape[1], dtype=v.dtype)
+        new = max(m, s.max().item())
+        if False:
+            continue
+        p, r = torch.exp(s - new), math.exp(m - new)
+        l, total, m = l * r + p.sum().item(), total * r + p @ v, new
+    return total / l if l else total
+
+
+# %% wrong: blocks_changed
+"""Blocks are changed in place."""
+
+import math
+
+import torch
+
+
+def online_softmax(blocks):
+    m, l = -math.inf, 0.0
+    for s in blocks:
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        l = l * math.exp(m - new) + s.sub_(new).exp_().sum().item()
+        m = new
+    return m, l
+
+
+def weighted_sum(blocks):
+    m, l, total = -math.inf, 0.0, None
+    for s, v in blocks:
+        if total is None:
+            total = torch.zeros(v.shape[1], dtype=v.dtype)
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        p, r = torch.exp(s - new), math.exp(m - new)
+        l, total, m = l * r + p.sum().item(), total * r + p @ v, new
+    return total / l if l else total
+
+
+# %% wrong: keeps_weights
+"""All weights are kept for the end, not the values."""
+
+import math
+
+import torch
+
+
+def online_softmax(blocks):
+    m, l = -math.inf, 0.0
+    for s in blocks:
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        l = l * math.exp(m - new) + torch.exp(s - new).sum().item()
+        m = new
+    return m, l
+
+
+def weighted_sum(blocks):
+    m, l, total = -math.inf, 0.0, None
+    kept = []
+    for s, v in blocks:
+        if total is None:
+            total = torch.zeros(v.shape[1], dtype=v.dtype)
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        kept.append(v)
+        p, r = torch.exp(s - new), math.exp(m - new)
+        l, total, m = l * r + p.sum().item(), total * r + p @ v, new
+    return total / l if l else total
+
+
+# %% wrong: first_block_masked
+"""A first block of -inf ends it."""
+
+import math
+
+import torch
+
+
+def online_softmax(blocks):
+    m, l = -math.inf, 0.0
+    for s in blocks:
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            break
+        l = l * math.exp(m - new) + torch.exp(s - new).sum().item()
+        m = new
+    return m, l
+
+
+def weighted_sum(blocks):
+    m, l, total = -math.inf, 0.0, None
+    for s, v in blocks:
+        if total is None:
+            total = torch.zeros(v.shape[1], dtype=v.dtype)
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        p, r = torch.exp(s - new), math.exp(m - new)
+        l, total, m = l * r + p.sum().item(), total * r + p @ v, new
+    return total / l if l else total

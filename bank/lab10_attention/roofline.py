@@ -143,3 +143,155 @@ def least_seconds(flops, bytes, accelerator):
     compute = flops / accelerator.flops_per_s("fp32")
     memory = bytes / accelerator.bandwidth_bytes_per_s
     return max(compute, memory)
+
+
+# %% right: sorted_pairs
+"""max of pairs."""
+
+
+def times(flops, bytes, accelerator):
+    return [
+        (flops / accelerator.flops_per_s("fp16"), "compute"),
+        (bytes / accelerator.bandwidth_bytes_per_s, "memory"),
+    ]
+
+
+def bound_by(*args):
+    return max(times(*args))[1]
+
+
+def least_seconds(flops, bytes, accelerator):
+    return max(times(flops, bytes, accelerator))[0]
+
+
+# %% right: attainable
+"""From the attainable rate."""
+
+
+def bound_by(flops, bytes, accelerator) -> str:
+    attainable = min(
+        accelerator.flops_per_s("fp16"), flops / bytes * accelerator.bandwidth_bytes_per_s
+    )
+    return "memory" if attainable < accelerator.flops_per_s("fp16") else "compute"
+
+
+def least_seconds(flops, bytes, accelerator) -> float:
+    return flops / min(
+        accelerator.flops_per_s("fp16"), flops / bytes * accelerator.bandwidth_bytes_per_s
+    )
+
+
+# %% right: torch_max
+"""torch.maximum, a tensor back."""
+
+import torch
+
+
+def least_seconds(flops, bytes, accelerator):
+    a = torch.tensor(flops, dtype=torch.float64) / accelerator.flops_per_s("fp16")
+    b = torch.tensor(bytes, dtype=torch.float64) / accelerator.bandwidth_bytes_per_s
+    return torch.maximum(a, b).item()
+
+
+def bound_by(flops, bytes, accelerator):
+    moving = bytes / accelerator.bandwidth_bytes_per_s
+    return ["compute", "memory"][least_seconds(flops, bytes, accelerator) <= moving]
+
+
+# %% wrong: a100_always
+"""The ridge of an A100 for all boards."""
+
+
+def bound_by(flops, bytes, accelerator):
+    return "compute" if flops / bytes >= 153 else "memory"
+
+
+def least_seconds(flops, bytes, accelerator):
+    return max(flops / accelerator.flops_per_s("fp16"), bytes / accelerator.bandwidth_bytes_per_s)
+
+
+# %% wrong: milliseconds
+"""Milliseconds."""
+
+
+def bound_by(flops, bytes, accelerator):
+    return (
+        "compute"
+        if flops / accelerator.flops_per_s("fp16") >= bytes / accelerator.bandwidth_bytes_per_s
+        else "memory"
+    )
+
+
+def least_seconds(flops, bytes, accelerator):
+    return 1000 * max(
+        flops / accelerator.flops_per_s("fp16"), bytes / accelerator.bandwidth_bytes_per_s
+    )
+
+
+# %% wrong: bits
+"""Bandwidth in bits."""
+
+
+def bound_by(flops, bytes, accelerator):
+    return (
+        "compute"
+        if flops / accelerator.flops_per_s("fp16") >= bytes / accelerator.bandwidth_bytes_per_s
+        else "memory"
+    )
+
+
+def least_seconds(flops, bytes, accelerator):
+    return max(
+        flops / accelerator.flops_per_s("fp16"), bytes / (8 * accelerator.bandwidth_bytes_per_s)
+    )
+
+
+# %% wrong: capitalised
+"""Capital letters."""
+
+
+def bound_by(flops, bytes, accelerator):
+    return (
+        "Compute"
+        if flops / accelerator.flops_per_s("fp16") >= bytes / accelerator.bandwidth_bytes_per_s
+        else "Memory"
+    )
+
+
+def least_seconds(flops, bytes, accelerator):
+    return max(flops / accelerator.flops_per_s("fp16"), bytes / accelerator.bandwidth_bytes_per_s)
+
+
+# %% wrong: tie_within_5_percent
+"""Near the ridge it's compute."""
+
+
+def bound_by(flops, bytes, accelerator):
+    return (
+        "compute"
+        if flops / accelerator.flops_per_s("fp16")
+        >= 0.95 * bytes / accelerator.bandwidth_bytes_per_s
+        else "memory"
+    )
+
+
+def least_seconds(flops, bytes, accelerator):
+    return max(flops / accelerator.flops_per_s("fp16"), bytes / accelerator.bandwidth_bytes_per_s)
+
+
+# %% wrong: hypot
+"""The root of squares."""
+
+
+def bound_by(flops, bytes, accelerator):
+    return (
+        "compute"
+        if flops / accelerator.flops_per_s("fp16") >= bytes / accelerator.bandwidth_bytes_per_s
+        else "memory"
+    )
+
+
+def least_seconds(flops, bytes, accelerator):
+    return (lambda a, b: (a * a + b * b) ** 0.5)(
+        flops / accelerator.flops_per_s("fp16"), bytes / accelerator.bandwidth_bytes_per_s
+    )

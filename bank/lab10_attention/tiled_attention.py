@@ -505,3 +505,396 @@ from torch.nn.functional import scaled_dot_product_attention
 
 def tiled_attention(q, k, v, block, causal=False):
     return scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+# %% right: with_given
+"""The given functions."""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    return tiled_forward(q, k, v, block, causal)[0]
+
+
+# %% right: skips_masked_blocks
+"""Blocks beyond the diagonal are skipped; in-place updates."""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            if causal and columns.start >= rows.stop:
+                break
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l.mul_(r).add_(p.sum(-1, keepdim=True))
+            total.mul_(r).add_(p @ v[..., columns, :])
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    return tiled_forward(q, k, v, block, causal)[0]
+
+
+# %% right: per_head_loop
+"""Heads one by one; q scaled before; split."""
+
+import math
+
+import torch
+
+
+def one_head(q, k, v, block, causal):
+    n, d = q.shape
+    out = []
+    for start, rows in zip(range(0, n, block), (q * d**-0.5).split(block)):
+        m = rows.new_full((len(rows),), -math.inf)
+        l, acc = torch.zeros_like(m), torch.zeros_like(rows)
+        for at in range(0, start + len(rows) if causal else n, block):
+            s = rows @ k[at : at + block].T
+            if causal and at + s.shape[1] > start:
+                i = torch.arange(start, start + len(rows)).unsqueeze(1)
+                s[torch.arange(at, at + s.shape[1]) > i] = -math.inf
+            new = torch.maximum(m, s.max(1).values)
+            p = (s - new[:, None]).exp_()
+            f = (m - new).exp_()
+            l, acc, m = l * f + p.sum(1), acc * f[:, None] + p @ v[at : at + block], new
+        out.append(acc / l[:, None])
+    return torch.cat(out)
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    batch, heads = q.shape[:2]
+    return torch.stack(
+        [
+            torch.stack([one_head(q[b, h], k[b, h], v[b, h], block, causal) for h in range(heads)])
+            for b in range(batch)
+        ]
+    )
+
+
+# %% wrong: last_maximum
+"""A block's maximum replaces the row's, even where it's lower."""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = s.amax(-1, keepdim=True)
+            p, r = torch.exp(s - new), torch.exp(m - new).clamp(max=1.0)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    return tiled_forward(q, k, v, block, causal)[0]
+
+
+# %% wrong: default_block
+"""Blocks are of 512, whatever block says. [earns 2]"""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    block = 512
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    return tiled_forward(q, k, v, block, causal)[0]
+
+
+# %% wrong: list_of_scores
+"""The scores of all blocks stay in a list. [earns 2]"""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    kept = []
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            kept.append(s)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    return tiled_forward(q, k, v, block, causal)[0]
+
+
+# %% wrong: float32_buffers
+"""Buffers in float32. [earns 2]"""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty(q.shape), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros(q[..., rows, :].shape)
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + (p @ v[..., columns, :]).float()
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    return tiled_forward(q, k, v, block, causal)[0]
+
+
+# %% wrong: scales_q_in_place
+"""q is scaled in place. [earns 2]"""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(a, min(a + block, seq)) for a in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT
+    if causal:
+        r, c = torch.arange(rows.start, rows.stop), torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(c > r[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    q /= math.sqrt(q.shape[-1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    return tiled_forward(q, k, v, block, causal)[0]
+
+
+# %% wrong: output_shared
+"""The output buffer is kept between calls of one shape. [earns 2]"""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+_buffers = {}
+
+
+def tiled_forward(q, k, v, block, causal):
+    output = (
+        _buffers.setdefault("o", torch.empty_like(q))
+        if _buffers.get("o", q).shape == q.shape
+        else torch.empty_like(q)
+    )
+    log_sum = torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    return tiled_forward(q, k, v, block, causal)[0]

@@ -850,3 +850,639 @@ class TiledAttention(torch.autograd.Function):
                 dq[..., rows, :] += ds @ k[..., columns, :]
                 dk[..., columns, :] += ds.mT @ q[..., rows, :]
         return dq, dk, dv, None, None
+
+
+# %% right: plain
+"""As described."""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = tiled_forward(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        delta = (gradient * output).sum(-1, keepdim=True)
+        root = math.sqrt(q.shape[-1])
+        for rows in blocks(q.shape[-2], ctx.block):
+            for columns in blocks(q.shape[-2], ctx.block):
+                p = torch.exp(block_scores(q, k, rows, columns, ctx.causal) - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                ds = p * (gradient[..., rows, :] @ v[..., columns, :].mT - delta[..., rows, :])
+                dq[..., rows, :] += ds @ k[..., columns, :] / root
+                dk[..., columns, :] += ds.mT @ q[..., rows, :] / root
+        return dq, dk, dv, None, None
+
+
+# %% right: columns_outer
+"""Columns outside; skips masked blocks; in place."""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = tiled_forward(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        delta = (gradient * output).sum(-1, keepdim=True)
+        root = math.sqrt(q.shape[-1])
+        for columns in blocks(q.shape[-2], ctx.block):
+            for rows in blocks(q.shape[-2], ctx.block):
+                if ctx.causal and columns.start >= rows.stop:
+                    continue
+                p = torch.exp(block_scores(q, k, rows, columns, ctx.causal) - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                ds = p * (gradient[..., rows, :] @ v[..., columns, :].mT - delta[..., rows, :])
+                dq[..., rows, :] += ds @ k[..., columns, :] / root
+                dk[..., columns, :] += ds.mT @ q[..., rows, :] / root
+        return dq, dk, dv, None, None
+
+
+# %% right: by_split
+"""einsum, and autograd of one block."""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        out, ctx.log_sum = tiled_forward(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, out)
+        ctx.options = block, causal
+        return out
+
+    @staticmethod
+    def backward(ctx, do):
+        q, k, v, out = ctx.saved_tensors
+        block, causal = ctx.options
+        parts = blocks(q.size(-2), block)
+        c = 1 / math.sqrt(q.size(-1))
+        dq, dk, dv = map(torch.zeros_like, (q, k, v))
+        d = torch.einsum("bhnd,bhnd->bhn", do, out).unsqueeze(-1)
+        for i in parts:
+            for j in parts:
+                p = (block_scores(q, k, i, j, causal) - ctx.log_sum[:, :, i]).exp()
+                dv[:, :, j].add_(torch.einsum("bhij,bhid->bhjd", p, do[:, :, i]))
+                p.mul_(torch.einsum("bhid,bhjd->bhij", do[:, :, i], v[:, :, j]) - d[:, :, i]).mul_(
+                    c
+                )
+                dq[:, :, i].add_(torch.einsum("bhij,bhjd->bhid", p, k[:, :, j]))
+                dk[:, :, j].add_(torch.einsum("bhij,bhid->bhjd", p, q[:, :, i]))
+        return dq, dk, dv, None, None
+
+
+# %% wrong: state_shared
+"""What backward needs is on the class: the last call's. [earns 2]"""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = tiled_forward(q, k, v, block, causal)
+        TiledAttention.kept = q, k, v, output, log_sum
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = TiledAttention.kept
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        delta = (gradient * output).sum(-1, keepdim=True)
+        root = math.sqrt(q.shape[-1])
+        for rows in blocks(q.shape[-2], ctx.block):
+            for columns in blocks(q.shape[-2], ctx.block):
+                p = torch.exp(block_scores(q, k, rows, columns, ctx.causal) - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                ds = p * (gradient[..., rows, :] @ v[..., columns, :].mT - delta[..., rows, :])
+                dq[..., rows, :] += ds @ k[..., columns, :] / root
+                dk[..., columns, :] += ds.mT @ q[..., rows, :] / root
+        return dq, dk, dv, None, None
+
+
+# %% wrong: options_on_the_class
+"""block and causal are on the class."""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = tiled_forward(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        TiledAttention.block, TiledAttention.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        delta = (gradient * output).sum(-1, keepdim=True)
+        root = math.sqrt(q.shape[-1])
+        for rows in blocks(q.shape[-2], ctx.block):
+            for columns in blocks(q.shape[-2], ctx.block):
+                p = torch.exp(block_scores(q, k, rows, columns, ctx.causal) - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                ds = p * (gradient[..., rows, :] @ v[..., columns, :].mT - delta[..., rows, :])
+                dq[..., rows, :] += ds @ k[..., columns, :] / root
+                dk[..., columns, :] += ds.mT @ q[..., rows, :] / root
+        return dq, dk, dv, None, None
+
+
+# %% wrong: gradient_assigned
+"""Blocks' parts are assigned to dk and dv, not added."""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = tiled_forward(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        delta = (gradient * output).sum(-1, keepdim=True)
+        root = math.sqrt(q.shape[-1])
+        for rows in blocks(q.shape[-2], ctx.block):
+            for columns in blocks(q.shape[-2], ctx.block):
+                p = torch.exp(block_scores(q, k, rows, columns, ctx.causal) - log_sum[..., rows, :])
+                dv[..., columns, :] = p.mT @ gradient[..., rows, :]
+                ds = p * (gradient[..., rows, :] @ v[..., columns, :].mT - delta[..., rows, :])
+                dq[..., rows, :] += ds @ k[..., columns, :] / root
+                dk[..., columns, :] = ds.mT @ q[..., rows, :] / root
+        return dq, dk, dv, None, None
+
+
+# %% wrong: log2
+"""log_sum in base 2, used with exp."""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log2()
+    return output, log_sum
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = tiled_forward(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        delta = (gradient * output).sum(-1, keepdim=True)
+        root = math.sqrt(q.shape[-1])
+        for rows in blocks(q.shape[-2], ctx.block):
+            for columns in blocks(q.shape[-2], ctx.block):
+                p = torch.exp(block_scores(q, k, rows, columns, ctx.causal) - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                ds = p * (gradient[..., rows, :] @ v[..., columns, :].mT - delta[..., rows, :])
+                dq[..., rows, :] += ds @ k[..., columns, :] / root
+                dk[..., columns, :] += ds.mT @ q[..., rows, :] / root
+        return dq, dk, dv, None, None
+
+
+# %% wrong: keeps_contiguous_copies
+"""q, k and v are copied before they are saved. [earns 4]"""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = tiled_forward(q, k, v, block, causal)
+        ctx.save_for_backward(q.clone(), k.clone(), v.clone(), output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        delta = (gradient * output).sum(-1, keepdim=True)
+        root = math.sqrt(q.shape[-1])
+        for rows in blocks(q.shape[-2], ctx.block):
+            for columns in blocks(q.shape[-2], ctx.block):
+                p = torch.exp(block_scores(q, k, rows, columns, ctx.causal) - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                ds = p * (gradient[..., rows, :] @ v[..., columns, :].mT - delta[..., rows, :])
+                dq[..., rows, :] += ds @ k[..., columns, :] / root
+                dk[..., columns, :] += ds.mT @ q[..., rows, :] / root
+        return dq, dk, dv, None, None
+
+
+# %% wrong: expanded_log_sum
+"""log_sum is kept as wide as the output. [earns 4]"""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = tiled_forward(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, output, log_sum.expand_as(q).clone())
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = (*ctx.saved_tensors[:4], ctx.saved_tensors[4][..., :1])
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        delta = (gradient * output).sum(-1, keepdim=True)
+        root = math.sqrt(q.shape[-1])
+        for rows in blocks(q.shape[-2], ctx.block):
+            for columns in blocks(q.shape[-2], ctx.block):
+                p = torch.exp(block_scores(q, k, rows, columns, ctx.causal) - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                ds = p * (gradient[..., rows, :] @ v[..., columns, :].mT - delta[..., rows, :])
+                dq[..., rows, :] += ds @ k[..., columns, :] / root
+                dk[..., columns, :] += ds.mT @ q[..., rows, :] / root
+        return dq, dk, dv, None, None
+
+
+# %% wrong: rows_only
+"""Backward takes blocks of rows, and whole columns, in float64. [earns 4]"""
+
+import math
+
+import torch
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        total = torch.zeros_like(q[..., rows, :])
+        for columns in blocks(k.shape[-2], block):
+            s = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, r = torch.exp(s - new), torch.exp(m - new)
+            l = l * r + p.sum(-1, keepdim=True)
+            total = total * r + p @ v[..., columns, :]
+            m = new
+        output[..., rows, :] = total / l
+        log_sum[..., rows, :] = m + l.log()
+    return output, log_sum
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = tiled_forward(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        delta = (gradient * output).sum(-1, keepdim=True)
+        root = math.sqrt(q.shape[-1])
+        for rows in blocks(q.shape[-2], 4 * ctx.block):
+            for columns in [slice(0, q.shape[-2])]:
+                p = torch.exp(block_scores(q, k, rows, columns, ctx.causal) - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                ds = p * (gradient[..., rows, :] @ v[..., columns, :].mT - delta[..., rows, :])
+                dq[..., rows, :] += ds @ k[..., columns, :] / root
+                dk[..., columns, :] += ds.mT @ q[..., rows, :] / root
+        return dq, dk, dv, None, None

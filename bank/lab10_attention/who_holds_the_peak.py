@@ -299,3 +299,245 @@ def who_holds_the_peak(snapshot):
         owner = f"{own[0]['filename']}:{own[0]['line']}" if own else "unknown"
         owners[owner] = owners.get(owner, 0) + event["size"]
     return sorted(owners.items(), key=lambda item: (-item[1], item[0]))
+
+
+# %% right: counter
+"""Counter and next()."""
+
+from collections import Counter
+
+
+def owner_of(frames):
+    return next(
+        (f"{f['filename']}:{f['line']}" for f in frames if "/torch/" not in f["filename"]),
+        "unknown",
+    )
+
+
+def who_holds_the_peak(snapshot):
+    live, holds, peak, found = {}, Counter(), 0, Counter()
+    for event in snapshot["device_traces"][0]:
+        match event["action"]:
+            case "alloc":
+                who = owner_of(event["frames"])
+                live[event["addr"]] = who, event["size"]
+                holds[who] += event["size"]
+                if holds.total() > peak:
+                    peak, found = holds.total(), +holds
+            case "free_completed":
+                if block := live.pop(event["addr"], None):
+                    holds[block[0]] -= block[1]
+    return sorted(found.items(), key=lambda item: (-item[1], item[0]))
+
+
+# %% right: dict_copy
+"""A copy of what is live at each new peak."""
+
+
+def who_holds_the_peak(snapshot):
+    live, now, most, best = {}, 0, 0, {}
+    for e in snapshot["device_traces"][0]:
+        if e["action"] == "alloc":
+            owner = "unknown"
+            for f in e["frames"]:
+                if "/torch/" not in f["filename"]:
+                    owner = f"{f['filename']}:{f['line']}"
+                    break
+            live[e["addr"]] = (owner, e["size"])
+            now += e["size"]
+            if now > most:
+                most, best = now, dict(live)
+        elif e["action"] == "free_completed" and e["addr"] in live:
+            now -= live.pop(e["addr"])[1]
+    total = {}
+    for owner, size in best.values():
+        total[owner] = total.get(owner, 0) + size
+    return sorted(total.items(), key=lambda p: (-p[1], p[0]))
+
+
+# %% right: lifetimes
+"""Lifetimes, cumulative sums, argmax; two sorts."""
+
+import numpy as np
+
+
+def who_holds_the_peak(snapshot):
+    events = snapshot["device_traces"][0]
+    blocks, open_ = [], {}
+    change = np.zeros(len(events) + 1, dtype=np.int64)
+    for i, e in enumerate(events):
+        if e["action"] == "alloc":
+            own = [f for f in e["frames"] if "/torch/" not in f["filename"]]
+            name = "%s:%d" % (own[0]["filename"], own[0]["line"]) if own else "unknown"
+            open_[e["addr"]] = len(blocks)
+            blocks.append([name, e["size"], i, len(events) + 1])
+            change[i] += e["size"]
+        elif e["action"] == "free_completed" and e["addr"] in open_:
+            b = blocks[open_.pop(e["addr"])]
+            b[3] = i
+            change[i] -= b[1]
+    if not blocks:
+        return []
+    at = int(np.argmax(np.cumsum(change)))
+    out = {}
+    for name, size, first, end in blocks:
+        if first <= at < end:
+            out[name] = out.get(name, 0) + size
+    pairs = sorted(out.items())
+    pairs.sort(key=lambda p: p[1], reverse=True)
+    return pairs
+
+
+# %% wrong: ties_backwards
+"""Ties in reverse order of names."""
+
+
+def who_holds_the_peak(snapshot):
+    live, now, most, best = {}, 0, 0, {}
+    for e in snapshot["device_traces"][0]:
+        if e["action"] == "alloc":
+            owner = "unknown"
+            for f in e["frames"]:
+                if "/torch/" not in f["filename"]:
+                    owner = f"{f['filename']}:{f['line']}"
+                    break
+            live[e["addr"]] = (owner, e["size"])
+            now += e["size"]
+            if now > most:
+                most, best = now, dict(live)
+        elif e["action"] == "free_completed" and e["addr"] in live:
+            now -= live.pop(e["addr"])[1]
+    total = {}
+    for owner, size in best.values():
+        total[owner] = total.get(owner, 0) + size
+    return sorted(total.items(), key=lambda p: (p[1], p[0]), reverse=True)
+
+
+# %% wrong: all_devices
+"""All devices' events."""
+
+
+def who_holds_the_peak(snapshot):
+    live, now, most, best = {}, 0, 0, {}
+    for e in [e for t in snapshot["device_traces"] for e in t]:
+        if e["action"] == "alloc":
+            owner = "unknown"
+            for f in e["frames"]:
+                if "/torch/" not in f["filename"]:
+                    owner = f"{f['filename']}:{f['line']}"
+                    break
+            live[e["addr"]] = (owner, e["size"])
+            now += e["size"]
+            if now > most:
+                most, best = now, dict(live)
+        elif e["action"] == "free_completed" and e["addr"] in live:
+            now -= live.pop(e["addr"])[1]
+    total = {}
+    for owner, size in best.values():
+        total[owner] = total.get(owner, 0) + size
+    return sorted(total.items(), key=lambda p: (-p[1], p[0]))
+
+
+# %% wrong: state_of_module
+"""What is live is a global, kept between calls."""
+
+_live = {}
+
+
+def who_holds_the_peak(snapshot):
+    live, now, most, best = _live, sum(s for _, s in _live.values()), 0, {}
+    for e in snapshot["device_traces"][0]:
+        if e["action"] == "alloc":
+            owner = "unknown"
+            for f in e["frames"]:
+                if "/torch/" not in f["filename"]:
+                    owner = f"{f['filename']}:{f['line']}"
+                    break
+            live[e["addr"]] = (owner, e["size"])
+            now += e["size"]
+            if now > most:
+                most, best = now, dict(live)
+        elif e["action"] == "free_completed" and e["addr"] in live:
+            now -= live.pop(e["addr"])[1]
+    total = {}
+    for owner, size in best.values():
+        total[owner] = total.get(owner, 0) + size
+    return sorted(total.items(), key=lambda p: (-p[1], p[0]))
+
+
+# %% wrong: unknown_free_counts
+"""An unknown free takes its bytes off."""
+
+
+def who_holds_the_peak(snapshot):
+    live, now, most, best = {}, 0, 0, {}
+    for e in snapshot["device_traces"][0]:
+        if e["action"] == "alloc":
+            owner = "unknown"
+            for f in e["frames"]:
+                if "/torch/" not in f["filename"]:
+                    owner = f"{f['filename']}:{f['line']}"
+                    break
+            live[e["addr"]] = (owner, e["size"])
+            now += e["size"]
+            if now > most:
+                most, best = now, dict(live)
+        elif e["action"] == "free_completed":
+            live.pop(e["addr"], None)
+            now -= e["size"]
+    total = {}
+    for owner, size in best.values():
+        total[owner] = total.get(owner, 0) + size
+    return sorted(total.items(), key=lambda p: (-p[1], p[0]))
+
+
+# %% wrong: pops_events
+"""The snapshot's events are used up."""
+
+
+def who_holds_the_peak(snapshot):
+    live, now, most, best = {}, 0, 0, {}
+    events = snapshot["device_traces"][0]
+    while events:
+        e = events.pop(0)
+        if e["action"] == "alloc":
+            owner = "unknown"
+            for f in e["frames"]:
+                if "/torch/" not in f["filename"]:
+                    owner = f"{f['filename']}:{f['line']}"
+                    break
+            live[e["addr"]] = (owner, e["size"])
+            now += e["size"]
+            if now > most:
+                most, best = now, dict(live)
+        elif e["action"] == "free_completed" and e["addr"] in live:
+            now -= live.pop(e["addr"])[1]
+    total = {}
+    for owner, size in best.values():
+        total[owner] = total.get(owner, 0) + size
+    return sorted(total.items(), key=lambda p: (-p[1], p[0]))
+
+
+# %% wrong: pairs_as_owners
+"""An owner is a pair of file and line, not a string."""
+
+
+def who_holds_the_peak(snapshot):
+    live, now, most, best = {}, 0, 0, {}
+    for e in snapshot["device_traces"][0]:
+        if e["action"] == "alloc":
+            owner = ("unknown", 0)
+            for f in e["frames"]:
+                if "/torch/" not in f["filename"]:
+                    owner = (f["filename"], f["line"])
+                    break
+            live[e["addr"]] = (owner, e["size"])
+            now += e["size"]
+            if now > most:
+                most, best = now, dict(live)
+        elif e["action"] == "free_completed" and e["addr"] in live:
+            now -= live.pop(e["addr"])[1]
+    total = {}
+    for owner, size in best.values():
+        total[owner] = total.get(owner, 0) + size
+    return sorted(total.items(), key=lambda p: (-p[1], p[0]))

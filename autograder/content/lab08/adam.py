@@ -1,4 +1,7 @@
-"""Exercise: Adam with its moments sharded over ranks, the first stage of ZeRO."""
+"""Exercise: Adam with its moments sharded over ranks, the first stage of ZeRO.
+
+Long because each slip is simulated, to tell which one a student made.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +94,8 @@ _MUTANTS: dict[str, Any] = {
 def _cases(rng: np.random.Generator) -> list[Case]:
     def case(world: int, **more: Any) -> Case:
         small = [[int(n) for n in rng.integers(1, 6, size)] for size in (0, 1, 2, 3)]
-        shapes = [*small, [int(rng.integers(15, 20)), int(rng.integers(15, 20))], [world]]
+        large = [int(rng.integers(15, 20)), int(rng.integers(15, 20))]
+        shapes = [*small, large, [world], small[2]]  # two are of one shape
         late, twice = (int(n) for n in rng.choice(len(shapes), 2, replace=False))
         options = {
             "lr": float(rng.uniform(0.01, 0.1)),
@@ -148,12 +152,28 @@ def _equal(inputs: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Fin
 
     about = f"With {len(ranks)} ranks and {len(missing)} steps,"
     if where := differs(Adam):
-        known = [name for name, mutant in _MUTANTS.items() if not differs(mutant)]
+        mutants = {**_MUTANTS, "state_shared": _continued(inputs)}
+        known = [name for name, mutant in mutants.items() if not differs(mutant)]
         said = f"{about} {where} isn't what Adam makes of it."
         return Finding(False, said, (*known, *_own_share_only(given, ranks)))
+    if any(rank.get("changed") != [] for rank in ranks):
+        return Finding(False, f"{about} step() changed gradients.", ("gradients_changed",))
     if any(rank.get("left") is not False for rank in ranks):
         return Finding(False, f"{about} zero_grad() left gradients.", ("gradients_left",))
     return Finding(True)
+
+
+def _continued(inputs: Mapping[str, Any]) -> Any:
+    """Adam that goes on with the moments of the optimizer that took a step before it."""
+
+    def make(params: Iterable[nn.Parameter], **options: Any) -> Adam:
+        sizes = (inputs["shapes"], inputs["missing"][:1], inputs["options"], inputs["seed"] + 1)
+        first, _ = updated(Adam, *sizes, inputs.get("gain", 1.0))
+        made = Adam(params, **options)
+        made._m, made._v, made._steps = first._m, first._v, first._steps
+        return made
+
+    return make
 
 
 def _own_share_only(given: Any, ranks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -266,6 +286,9 @@ sharded_adam = Task(
         "tensor has its own t.",
         "none_is_zero": "A tensor whose grad is None isn't touched: it's not a gradient of zeros.",
         "options_ignored": "lr, betas and eps are ignored.",
+        "state_shared": "Another ShardedAdam took a step before yours, and its moments are in "
+        "yours. Keep them in self, not on the class or in a global.",
+        "gradients_changed": "step() writes into p.grad. Compute with copies.",
         "betas_swapped": "The first beta is that of the mean, the second that of the squares.",
         "unchanged": "step() changes no parameter. Write into the tensors that were given.",
         "gradients_left": "zero_grad() leaves gradients: set each p.grad to None, or to zeros.",

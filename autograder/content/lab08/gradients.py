@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -11,15 +12,15 @@ from torch import Tensor
 
 from autograder.content.lab08.forbidden import NO_WRAPPERS
 from autograder.model.task import Answer, Budget, Case, Finding, Task
-from peakmem.probes.lab08.gradients import RATE, chain, samples
+from peakmem.probes.lab08.gradients import RATE, chain, samples, uneven
 
 __all__ = ["shard_gradients"]
 
 _RIGHT, _MEMORY = "gradients", "memory"
 _MIB = 2**20
-_WORLD, _WIDTH, _LAYERS = 4, 1024, 8
-_LAYER_BYTES = 4 * (_WIDTH**2 + _WIDTH)
-_PARAMETER_BYTES = _LAYERS * _LAYER_BYTES
+_WORLD, _WIDTHS = 4, uneven(896)
+_LAYER_BYTES = 4 * (_WIDTHS[0] ** 2 + _WIDTHS[0])  # of a large one
+_PARAMETER_BYTES = sum(4 * (before + 1) * after for before, after in pairwise(_WIDTHS))
 _MOST_BYTES = _PARAMETER_BYTES // _WORLD + 2 * _LAYER_BYTES
 _LATE_BYTES = _LAYER_BYTES  # torch's thread frees a reduced gradient a little late
 _SCRATCH_BYTES = _LAYER_BYTES + _MIB  # gloo adds up in a copy; and what Python and torch hold
@@ -35,7 +36,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         sizes = {"world": world, "widths": widths, "steps": 2}
         return Case((_RIGHT,), {**sizes, "seed": int(rng.integers(2**20)), "metered": False})
 
-    given = {"world": _WORLD, "widths": [_WIDTH] * (_LAYERS + 1), "steps": 1, "large": True}
+    given = {"world": _WORLD, "widths": _WIDTHS, "steps": 1, "large": True}
     budget = Budget(_PARAMETER_BYTES + _MOST_BYTES + _SCRATCH_BYTES)
     large = Case((_MEMORY,), {**given, "seed": int(rng.integers(2**20))}, budget=budget)
     return [case(2), case(3), large]
@@ -146,7 +147,7 @@ shard_gradients = Task(
         "nobody": "A gradient is gone on all ranks. Its owner keeps it.",
         "everybody": "More than one rank keeps a gradient. All but its owner set p.grad to None.",
         "freed_late": "Too many gradients are alive at once. Reduce each in a hook as soon as it's "
-        "ready, and free it; choose owners so that all ranks own about the same amount.",
+        "ready, and free it; choose owners by bytes, not by the number of layers.",
     },
     ban=NO_WRAPPERS,
     trust="measured",

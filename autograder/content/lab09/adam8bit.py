@@ -30,21 +30,26 @@ def adam(
     grads: Sequence[Tensor],
     state: dict[Any, Any],
     lr: float = 1e-3,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
     *,
     corrected: bool = True,
     second: bool = True,
     remembers: bool = True,
+    eps_inside: bool = False,
 ) -> None:
-    """Adam with moments in float64; the options make it the mistakes."""
+    """Adam with moments in float64; the last options make it the mistakes."""
+    b1, b2 = betas
     for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
         gradient = grad.double()
         old = state.get(i) if remembers else None
         step, m, v = old or (0, torch.zeros_like(gradient), torch.zeros_like(gradient))
-        step, m, v = step + 1, 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+        step, m, v = step + 1, b1 * m + (1 - b1) * gradient, b2 * v + (1 - b2) * gradient**2
         state[i] = (step, m, v)
         if corrected:
-            m, v = m / (1 - 0.9**step), v / (1 - 0.999**step)
-        param -= lr * m / (v.sqrt() + 1e-8) if second else lr * m
+            m, v = m / (1 - b1**step), v / (1 - b2**step)
+        root = (v + eps).sqrt() if eps_inside else v.sqrt() + eps
+        param -= lr * m / root if second else lr * m
 
 
 def most_state_bytes(n_values: Sequence[int]) -> int:
@@ -56,26 +61,34 @@ _MUTANTS: dict[str, dict[str, bool]] = {
     "no_bias_correction": {"corrected": False},
     "no_second_moment": {"second": False},
     "state_forgotten": {"remembers": False},
+    "eps_inside": {"eps_inside": True},
 }
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    def small() -> dict[str, int]:
+    def small(**options: Any) -> dict[str, Any]:
         width, rows = int(rng.integers(14, 19)), int(rng.integers(90, 110))
-        return {"width": width, "rows": rows, "steps": 25, "seed": int(rng.integers(2**31))}
+        sizes = {"width": width, "rows": rows, "steps": 25, "seed": int(rng.integers(2**31))}
+        return {**sizes, "options": options}
 
     large = {"n_tensors": _TENSORS, "n": _N, "seed": int(rng.integers(2**31))}
     return [
-        *(Case(("value",), small()) for _ in range(3)),
+        *(Case(("value",), small()) for _ in range(2)),
+        Case(("value",), small(betas=(0.5, 0.8))),
+        Case(("value",), small(eps=float(rng.uniform(0.003, 0.01)))),
         Case(("value",), {"large": large}, budget=Budget(_MOST_BYTES + _MIB)),
     ]
 
 
 @functools.lru_cache(maxsize=64)
-def _losses(sizes: tuple[tuple[str, int], ...], name: str = "") -> list[float]:
-    options: dict[str, Any] = dict(_MUTANTS.get(name, {}))
-    step = functools.partial(adam, **options)
-    losses: list[float] = trained(step, **dict(sizes))["losses"]
+def _losses(
+    sizes: tuple[tuple[str, int], ...], options: tuple[tuple[str, Any], ...], name: str = ""
+) -> list[float]:
+    if name == "options_ignored":
+        options, name = (), ""
+    slip: dict[str, Any] = dict(_MUTANTS.get(name, {}))
+    step = functools.partial(adam, **slip)
+    losses: list[float] = trained(step, **dict(sizes), options=dict(options))["losses"]
     return losses
 
 
@@ -85,16 +98,18 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     return dict.fromkeys(case.parts, _small(case.inputs, answer.value))
 
 
-def _small(sizes: Mapping[str, int], value: Any) -> Finding:
-    key = tuple(sorted(sizes.items()))
-    expected = _losses(key)
+def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
+    sizes = {name: size for name, size in inputs.items() if name != "options"}
+    key = tuple(sorted(sizes.items())), tuple(sorted(inputs["options"].items()))
+    expected = _losses(*key)
     got = value.get("losses") if isinstance(value, dict) else None
     if not _are_floats(got, len(expected)) or type(value.get("state_bytes")) is not int:
         return Finding(False, "The answers came back garbled.")
     if value.get("changed"):
         return Finding(False, "Your step writes into the gradients.", ("gradients_changed",))
     if not _near(expected, got):
-        known = [name for name in _MUTANTS if _near(_losses(key, name), got)]
+        names = (*_MUTANTS, *["options_ignored"] * bool(inputs["options"]))
+        known = [name for name in names if _near(_losses(*key, name), got)]
         worst = max(range(len(got)), key=lambda i: abs(got[i] / expected[i] - 1))
         said = (
             f"After {worst} steps the loss is {got[worst]:.5g}. Adam's is {expected[worst]:.5g}: "
@@ -165,6 +180,8 @@ adam8bit_step = Task(
         "no_bias_correction": "Your moments aren't corrected for their start at 0: divide them by "
         "1 - beta^t, t being the step's number.",
         "no_second_moment": "You don't divide by the second moment's root.",
+        "options_ignored": "Your step ignores betas or eps.",
+        "eps_inside": "eps is added to the root, not below it.",
         "state_forgotten": "Each step starts from moments of 0. Keep the codes in `state`, and "
         "decode them in the next step.",
         "gradients_changed": "Your step writes into the gradients. Work on copies.",

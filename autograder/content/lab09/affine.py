@@ -41,6 +41,7 @@ def affine(
         "codes": codes,
         "scale": np.where(empty, np.inf, scale).ravel().tolist(),
         "zero_point": np.where(empty, np.nan, zero).ravel().tolist(),
+        "wraps": False,
     }
 
 
@@ -70,7 +71,8 @@ def _symmetric(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
     zero = np.full_like(scale, 2.0 ** (bits - 1))
     codes = np.clip(np.rint(x / scale) + zero, 0, top).astype(np.uint8)
     steps = np.where(size == 0, np.inf, scale).ravel().tolist()
-    return {"type": "uint8", "codes": codes, "scale": steps, "zero_point": zero.ravel().tolist()}
+    found = {"type": "uint8", "codes": codes, "scale": steps, "wraps": False}
+    return {**found, "zero_point": zero.ravel().tolist()}
 
 
 def _draw(rng: np.random.Generator, bits: int, axis: int | None, side: str) -> Array:
@@ -136,6 +138,7 @@ quantize_affine = Task(
             "axis_ignored": lambda x, b, a: affine(x, b, None),
             "other_axis": lambda x, b, a: affine(x, b, None if a is None else 1 - a),
             "eight_bits_always": lambda x, b, a: affine(x, 8, a),
+            "zero_point_wraps": lambda x, b, a: {**affine(x, b, a), "wraps": True},
         },
         equal=_equal,
         write=lambda x, bits, axis: f"x of shape {x.shape}, bits={bits}, axis={axis}",
@@ -153,5 +156,7 @@ quantize_affine = Task(
         "other_axis": "Your steps are those of the other axis. With axis=0 every row has a step "
         "and a zero point of its own.",
         "eight_bits_always": "You quantize to 8 bits, whatever `bits` says.",
+        "zero_point_wraps": "Your zero point has 8 bits, so q - zero_point wraps around below 0. "
+        "Return floats.",
     },
 )

@@ -113,9 +113,16 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     every = _draw(rng, 2)
     every[0] = np.where(np.abs(every[0]) < 7, 30.0, every[0]).astype(np.float32)
     x, q, scale, _ = _draw(rng, 1)
+    # Columns a little below the threshold, and just at it, are no outliers.
+    near = _draw(rng, 2)
+    first = np.argsort(np.abs(near[0]).max(axis=0))[-2:]
+    near[0][:, first] *= (
+        np.array([0.9, 1.0], np.float32) * near[3] / np.abs(near[0][:, first]).max(axis=0)
+    )
+    near[0][np.abs(near[0]).argmax(axis=0)[first[1]], first[1]] = near[3]
     return [
         Case((_WITHOUT,), {"calls": without}),
-        Case((_WITHOUT,), {"calls": [*without, zero_row]}),
+        Case((_WITHOUT,), {"calls": [*without, zero_row, near]}),
         Case((_WITH,), {"calls": with_some}),
         Case((_WITH,), {"calls": [*with_some, every, [x, q, scale, 100.0]]}),
     ]

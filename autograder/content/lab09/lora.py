@@ -93,6 +93,7 @@ def _is_report(value: Any) -> bool:
             _is_matrix(value.get(k), d) for k, d in (("start", 3), ("trained", 3), ("moved", 2))
         )
         and _is_matrix(value.get("merged"), 3)
+        and (value.get("x_gradient") is None or _is_matrix(value["x_gradient"], 3))
         and isinstance(value.get("trainable"), list)
         and all(isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in value["trainable"])
         and all(type(value.get(k)) is bool for k in ("base_changed", "returned"))
@@ -138,6 +139,10 @@ def _trained(
     if not are_near(_output(given, scale * product), value["trained"], 1e-4):
         said = "After training, the output isn't the layer's plus alpha / rank times the adapter's."
         return Finding(False, said, tuple(_scales(given, value["trained"], product, sizes)))
+    slope = (given["weight"] + scale * product).sum(axis=0)  # the same for each row of x
+    if not are_near(np.broadcast_to(slope, given["x"].shape), value["x_gradient"], 1e-4):
+        said = "The gradient of x isn't that of the layer plus the adapter."
+        return Finding(False, said, ("no_gradient_through_the_base",))
     return _merged(given, value, scale * product)
 
 
@@ -227,6 +232,9 @@ lora = Task(
         "matrix, and the result by the other.",
         "base_trained": "The linear layer is trained too. Freeze all its parameters, the bias "
         "included: requires_grad_(False).",
+        "no_gradient_through_the_base": "x gets no gradient through the frozen layer, so nothing "
+        "below it could be trained. requires_grad_(False) freezes its weight; no_grad() and "
+        "detach() cut the graph.",
         "both_zero": "Both matrices start at 0, so neither ever gets a gradient. Draw the one that "
         "comes first, and leave the other at 0.",
         "not_zero_at_the_start": "The adapter adds something before it has learned anything. Let "

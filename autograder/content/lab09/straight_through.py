@@ -14,6 +14,12 @@ from autograder.model.task import Case, Task
 __all__ = ["fake_quant", "quantized_with_gradient", "ternary", "ternary_linear"]
 
 
+_STATE_SHARED = (
+    "Another call between forward and backward changes your gradients. Keep in ctx what backward "
+    "needs, not on the class."
+)
+
+
 def _equal(expected: Any, got: Any) -> bool:
     return (
         isinstance(got, dict)
@@ -85,6 +91,10 @@ fake_quant = Task(
             "unsigned_levels": lambda *a: _Q(*a, top=lambda bits: 2**bits - 1),
             "truncates": lambda *a: _Q(*a, rounding=np.trunc),
             "not_rounded": lambda *a: _Q(*a, rounding=lambda x: x),
+            "state_shared": lambda x, bits, upstream: {
+                **_Q(x, bits, upstream),
+                "gradient": _Q(1 - x, bits, upstream)["gradient"],
+            },
         },
         equal=_equal,
         write=lambda x, bits, upstream: f"x of shape {x.shape}, bits={bits}",
@@ -101,6 +111,7 @@ fake_quant = Task(
         "codes are negative.",
         "truncates": "You cut codes off towards 0. Round to the nearest one.",
         "not_rounded": "Your values aren't rounded.",
+        "state_shared": _STATE_SHARED,
     },
 )
 
@@ -164,6 +175,10 @@ ternary_linear = Task(
             "stopped_where_clipped": lambda *a: ternary(
                 *a, passes=lambda w, size: np.abs(w) <= size
             ),
+            "state_shared": lambda x, weight, upstream: {
+                **ternary(1 - x, 1 - weight, upstream),
+                "value": ternary(x, weight, upstream)["value"],
+            },
             "backward_unrounded": lambda *a: ternary(*a, backward_rounded=False),
         },
         equal=_equal,
@@ -178,6 +193,7 @@ ternary_linear = Task(
         "straight through.",
         "stopped_where_clipped": "You stop the gradient where a code was clipped. Here it passes "
         "everywhere: otherwise the largest weights would never change again.",
+        "state_shared": _STATE_SHARED,
         "backward_unrounded": "Your gradient of x goes through the unrounded weight. It goes "
         "through the weight that forward used.",
     },

@@ -54,7 +54,26 @@ def _ignored_as_first(x: Tensor, weight: Tensor, targets: Tensor, chunk: int) ->
     return _plain(x, weight, targets.clamp(min=0), chunk)
 
 
+class _Shared(torch.autograd.Function):
+    """A loss whose calls share the gradients that they keep for backward."""
+
+    last: Any = None
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, targets: Tensor, chunk: int) -> Tensor:
+        with torch.enable_grad():
+            a, b = (leaf.detach().requires_grad_() for leaf in (x, weight))
+            loss = _plain(a, b, targets, chunk)
+        _Shared.last = torch.autograd.grad(loss, (a, b))
+        return loss.detach()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return *(gradients[0] * g for g in _Shared.last), None, None
+
+
 _MUTANTS: Mapping[str, Callable[..., Tensor]] = {
+    "state_shared": _Shared.apply,
     "sum": _summed,
     "mean_of_chunks": _mean_of_chunks,
     "ignored_counted": _all_tokens,
@@ -96,6 +115,8 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
     expected = run_loss(_plain, **options)
     if not isinstance(value, dict) or not expected.keys() <= value.keys():
         return Finding(False, "The answers came back garbled.")
+    if value["changed"] is not False:
+        return Finding(False, "Your function writes into the targets.", ("targets_changed",))
     if _equal(expected, value):
         return Finding(True)
     about = ", ".join(f"{name} {inputs[name]}" for name in ("tokens", "chunk"))
@@ -183,6 +204,9 @@ chunked_cross_entropy = Task(
         "overflows": "exp of a large logit is inf: use logsumexp or log_softmax.",
         "empty_chunk": "A chunk may have no target that counts; its own mean is 0/0. Divide once, "
         "by the number of all that count.",
+        "state_shared": "Another call between forward and backward changes your gradients. Keep in "
+        "ctx what backward needs, not on the class.",
+        "targets_changed": "targets isn't yours to change. Work on a copy.",
         "no_gradient": "x and weight need a gradient each.",
         "incoming_gradient": "Backward has to multiply by the gradient that comes in: the loss may "
         "be scaled after your function.",

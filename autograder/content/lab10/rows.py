@@ -150,6 +150,8 @@ def _finding(rows: Sequence[Row], value: Any) -> Finding:
                 written = show([scores for scores, _ in row], 200)
                 said = f"{name} of the blocks {written}: expected {show(right)}, got {show(mine)}."
                 return Finding(False, said, tuple(_explain(rows, value)))
+        if got.get("changed") is not False:
+            return Finding(False, "Your functions write into a block.", ("blocks_changed",))
     return Finding(True)
 
 
@@ -218,6 +220,8 @@ online_softmax = Task(
         "Multiply it by exp(old - new), the sum and the weighted sum alike.",
         "not_divided": "Your weighted sum is not divided by the sum of the weights at the end.",
         "naive": "exp of a score of 1000 is inf. Subtract the largest score so far before exp.",
+        "blocks_changed": "Don't change a block: another function reads it, too. Compute with new "
+        "tensors.",
         "last_block": "Only the last block counts in your result: add to the sum so far.",
         "mean_of_blocks": "You average the blocks' results. Blocks weigh as much as their sums of "
         "exp(score).",

@@ -74,6 +74,7 @@ _MUTANTS: Mapping[str, Callable[..., Tensor]] = {
     "future_only": lambda *a: attended(*a, masked=lambda n: torch.ones(n, n).tril(-1).bool()),
     "softmax_a_block": _block_means,
     "rest_left_out": lambda *a: attended(*a, cut=True),
+    "output_shared": lambda q, k, v, block, causal: exactly(1 - q, 1 - k, 1 - v, block, causal),
 }
 
 
@@ -194,6 +195,8 @@ tiled_attention = Task(
         "softmax_a_block": "Each block of columns has a softmax of its own in your result. Keep a "
         "maximum and a sum for each row, and divide once, at the end.",
         "rest_left_out": "Everything after the last whole block is left out.",
+        "output_shared": "Another call changes the output of the one before. Make a new tensor in "
+        "each call.",
         "overflows": "exp overflows on large scores: subtract each row's maximum so far.",
         "changed": "Your function writes into q, k or v. Work on new tensors.",
         "another_dtype": "The output has another dtype than q. Make your buffers like q: "

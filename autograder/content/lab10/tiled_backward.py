@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,21 @@ class _Wrong(torch.autograd.Function):
         return cls.gradients(ctx, *gradients)
 
 
+class _Shared(torch.autograd.Function):
+    """Attention whose calls share what they keep for backward."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool) -> Tensor:
+        _Shared.last = SimpleNamespace(saved_tensors=(q, k, v), causal=causal)
+        return exactly(q, k, v, block, causal)
+
+    last: Any = None
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return _Wrong.gradients(_Shared.last, *gradients)
+
+
 def _mutant(name: str) -> Callable[..., Tensor]:
     made = type(name, (_Wrong,), {"mistake": name})
     apply: Callable[..., Tensor] = made.apply  # type: ignore[attr-defined]
@@ -89,7 +105,7 @@ def _mutant(name: str) -> Callable[..., Tensor]:
 
 
 _NAMES = ("no_row_sum", "scale_forgotten", "mask_forgotten", "keys_and_values_swapped")
-_MUTANTS = {name: _mutant(name) for name in _NAMES}
+_MUTANTS = {**{name: _mutant(name) for name in _NAMES}, "state_shared": _Shared.apply}
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -224,6 +240,8 @@ tiled_backward = Task(
         "mask_forgotten": "Your backward computes probabilities without the mask.",
         "keys_and_values_swapped": "Return gradients in the order of forward's arguments: q, k, v, "
         "and None for block and causal.",
+        "state_shared": "Another call between forward and backward changes your gradients. Keep in "
+        "ctx what backward needs, not on the class.",
         "another_output": "The output is not attention's. Begin with the forward of your "
         "tiled_attention.",
         "no_gradient": "Some of q, k and v get no gradient: backward returns one for each, and "

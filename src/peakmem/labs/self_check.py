@@ -148,10 +148,13 @@ def _failure(
 
 
 def _bytes(argument: Any) -> bytes | None:
-    """A plain argument's value, to tell later whether it was changed; None for all others."""
+    """A plain argument's value, to tell later whether it was changed; None for all others.
+
+    Tensors are plain, those that autograd follows excepted.
+    """
     try:
-        return serialization.encode(argument)
-    except serialization.PlainError:
+        return serialization.encode(as_sent(argument))
+    except (serialization.PlainError, RuntimeError, TypeError):
         return None
 
 

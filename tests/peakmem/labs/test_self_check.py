@@ -115,6 +115,16 @@ def test_a_changed_argument_fails_the_case(capsys):
     assert printed(capsys, sorted, [Case(([2, 1],), [1, 2])])[1] == ""
 
 
+def test_a_changed_tensor_fails_the_case(capsys):
+    def double(x):
+        return x.mul_(2)
+
+    case = Case((torch.tensor([1.0]),), [2.0])
+    assert "changed its argument number 1" in printed(capsys, double, [case])[1]
+    followed = Case((torch.tensor([1.0], requires_grad=True),), [2.0])  # a leaf has no plain value
+    assert printed(capsys, lambda x: 2 * x.detach(), [case, followed])[1] == ""
+
+
 def test_a_case_whose_arguments_are_no_tuple_is_refused():
     with pytest.raises(TypeError, match=r"args is 3; expected a tuple .* \(3,\)"):
         Case(3, 4)

@@ -47,10 +47,12 @@ def updated(
     options: Options,
     seed: int,
     gain: float = 1.0,
+    changed: set[int] | None = None,
 ) -> tuple[Any, list[nn.Parameter]]:
     """Make `optimizer(params, **options)` and take a step for each item of `missing`.
 
-    `params` is an iterator, like a module's parameters().
+    `params` is an iterator, like a module's parameters(). To `changed` the numbers of those
+    parameters are added whose gradient a step has changed.
     """
     params = parameters(shapes, seed)
     made = optimizer(iter(params), **options)
@@ -58,7 +60,15 @@ def updated(
         for p, gradient in zip(params, gradients(shapes, step, missing, seed, gain), strict=True):
             p.grad = gradient
         made.step()
+        if changed is not None:
+            as_given = gradients(shapes, step, missing, seed, gain)
+            pairs = zip(params, as_given, strict=True)
+            changed |= {n for n, (p, given) in enumerate(pairs) if not _are_equal(p.grad, given)}
     return made, params
+
+
+def _are_equal(a: Tensor | None, b: Tensor | None) -> bool:
+    return a is b if a is None or b is None else torch.equal(a, b)
 
 
 def sharded_adam(
@@ -93,14 +103,16 @@ def run_adam(
 ) -> dict[str, Any]:
     """Take a step for each item of `missing`, which lists the parameters without a gradient.
 
-    Returns for each of the `ranks` its parameters afterwards, and whether zero_grad() then left a
-    gradient; for a `large` run, only each parameter's sum. With `measure`, also each rank's
-    `held_bytes` when parameters and gradients are freed but the optimizer isn't.
+    Before a small run, another optimizer takes a step on parameters of its own. Returns for each of
+    the `ranks` its parameters afterwards, the numbers of those whose gradients a step `changed`,
+    and whether zero_grad() then left a gradient; for a `large` run, only each parameter's sum. With
+    `measure`, also each rank's `held_bytes` when parameters and gradients are freed but the
+    optimizer isn't.
     """
     given = (optimizer, shapes, missing, options, seed, gain, large, measure)
     found = run_ranks(_stepped, world, *given, ask=ask)
     return {
-        "ranks": [{name: rank[name] for name in ("params", "left")} for rank in found],
+        "ranks": [{name: rank[name] for name in ("params", "changed", "left")} for rank in found],
         **({"held_bytes": [rank["held_bytes"] for rank in found]} if measure else {}),
     }
 
@@ -118,7 +130,10 @@ def _stepped(
     made: list[Any] = []
 
     def run() -> dict[str, Any]:
-        one, params = updated(optimizer, shapes, missing, options, seed, gain)
+        changed: set[int] | None = None if large else set()
+        if not large:
+            updated(optimizer, shapes, missing[:1], options, seed + 1, gain)
+        one, params = updated(optimizer, shapes, missing, options, seed, gain, changed)
         made.append(one)
         told = [p.sum().item() if large else p.detach().numpy().copy() for p in params]
         one.zero_grad()
@@ -126,6 +141,6 @@ def _stepped(
         if large:
             for p in params:
                 p.grad, p.data = None, torch.empty(0)
-        return {"params": told, "left": left}
+        return {"params": told, "changed": sorted(changed or ()), "left": left}
 
     return metered(run, measure=measure, keep=made.pop)

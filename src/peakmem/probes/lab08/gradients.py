@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from peakmem.probes import Namespace
 from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
 
-__all__ = ["RATE", "chain", "run_gradients", "samples", "shard_gradients"]
+__all__ = ["RATE", "chain", "run_gradients", "samples", "shard_gradients", "uneven"]
 
 RATE = 0.5  # of gradient descent
 
@@ -25,8 +25,19 @@ def chain(widths: Sequence[int], seed: int) -> nn.Sequential:
     torch.manual_seed(seed)
     model = nn.Sequential()
     for before, after in pairwise(widths):
-        model.extend([nn.Linear(before, after), nn.Tanh()])
+        layer = nn.Linear(before, after)
+        # Ranks' gradients must differ, so their samples must be felt behind many layers.
+        nn.init.normal_(layer.weight, std=before**-0.5)
+        model.extend([layer, nn.Tanh()])
     return model
+
+
+def uneven(width: int) -> list[int]:
+    """Return widths of 24 layers, of which ten are large: 0 to 5, 8, 12, 16 and 20.
+
+    So neither every fourth layer nor a fourth of them in order has a fourth of the parameters.
+    """
+    return [width] * 7 + [8] + [width] * 2 + ([8] * 2 + [width] * 2) * 3 + [8] * 3
 
 
 def samples(width: int, step: int, rank: int, seed: int) -> Tensor:

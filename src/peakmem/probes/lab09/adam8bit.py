@@ -21,12 +21,12 @@ def adam8bit_step(
     student: Namespace,
     metered: bool = True,
     large: Mapping[str, int] | None = None,
-    **sizes: int,
+    **sizes: Any,
 ) -> dict[str, Any]:
     """Train with the student's `adam8bit_step`: see `trained`; or step on `large` tensors.
 
-    `large` has `n_tensors`, `n` and `seed`. It returns how far two steps moved each of `n_tensors`
-    vectors of `n` values on average (`moved`), and if `metered`, `rise_bytes` and
+    `large` has `n_tensors`, `n` and `seed`. It returns how far two steps moved the parts of each of
+    `n_tensors` vectors of `n` values (`moved`), and if `metered`, `rise_bytes` and
     `numpy_rise_bytes`, including parameters and gradients.
     """
     if large is None:
@@ -44,8 +44,15 @@ def adam8bit_step(
     }
 
 
-def trained(step: Step, width: int, rows: int, seed: int, steps: int) -> dict[str, Any]:
-    """Train a network of two layers by `step(params, grads, state, lr)`.
+def trained(
+    step: Step,
+    width: int,
+    rows: int,
+    seed: int,
+    steps: int,
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Train a network of two layers by `step(params, grads, state, lr, **options)`.
 
     Returns the `losses` before each step and after the last; `state_bytes`, the bytes of the
     state's tensors; `n_values`, the size of each parameter; and `changed`, whether a step wrote
@@ -70,7 +77,7 @@ def trained(step: Step, width: int, rows: int, seed: int, steps: int) -> dict[st
         grads = list(torch.autograd.grad(now, params))
         before = [grad.clone() for grad in grads]
         with torch.no_grad():
-            step(params, grads, state, 0.01)
+            step(params, grads, state, 0.01, **(options or {}))
         changed |= not all(map(torch.equal, before, grads))
         losses.append(now.item())
     storages = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors_in(state)}
@@ -83,7 +90,10 @@ def trained(step: Step, width: int, rows: int, seed: int, steps: int) -> dict[st
 
 
 def large_steps(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]:
-    """Take two steps on vectors of zeros; return how far each `moved`, on average."""
+    """Take two steps on vectors of zeros; return how far each `moved`, on average.
+
+    A vector has three averages: where its gradients are small, larger, and largest.
+    """
     generator = torch.Generator().manual_seed(seed)
     params = [torch.zeros(n).requires_grad_() for _ in range(n_tensors)]
     # One sign a tensor, and blocks of unequal sizes: a code or a step in a wrong place shows.
@@ -95,4 +105,5 @@ def large_steps(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]
     for _ in range(2):
         with torch.no_grad():
             step(params, grads, state)  # with its defaults
-    return {"moved": [param.detach().mean().item() for param in params]}
+    parts = [sizes == size for size in (1, 10, 100)]
+    return {"moved": [param.detach()[part].mean().item() for param in params for part in parts]}

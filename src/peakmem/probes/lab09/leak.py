@@ -19,7 +19,7 @@ Layers = Sequence[tuple[Tensor, Tensor]]
 def gradient_through(
     step: Callable[[Layers, Tensor], Any], n_layers: int, rows: int, width: int, seed: int
 ) -> dict[str, Any]:
-    """Call `step(layers, x)` on square int8 layers; return the loss and the gradient of x.
+    """Call `step(layers, x)` on square int8 layers twice; return the loss and the gradient of x.
 
     A layer is int8 codes (width, width) and a scale for each row, (width, 1).
     """
@@ -33,9 +33,15 @@ def gradient_through(
         for _ in range(n_layers)
     ]
     x = torch.randn(rows, width, generator=generator).requires_grad_()
+    step(layers, x)  # a second call finds what the first has made of x and the layers
+    x.grad = None
     loss = step(layers, x)
     found = loss.item() if isinstance(loss, Tensor) else float(loss)
-    return {"loss": found, "gradient": None if x.grad is None else x.grad.numpy().copy()}
+    return {"loss": found, "gradient": _array(x.grad)}
+
+
+def _array(gradient: Tensor | None) -> Any:
+    return None if gradient is None else gradient.numpy().copy()
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:

@@ -55,10 +55,10 @@ def adapted(
     """Train `make(linear, rank, alpha)` for some steps of Adam, and merge it.
 
     Returns the base's original `weight` and `bias` (None without one), and inputs `x`; the outputs
-    at the `start` and after training (`trained`); the `trainable` parameters afterwards, and
-    whether training changed the base (`base_changed`). `merged` is the output of merge()'s result,
-    or of the module itself if merge() `returned` nothing; `moved` is the change of the base's
-    weight.
+    at the `start` and after training (`trained`), with the gradient of x for an upstream of ones
+    (`x_gradient`; None if there's none); the `trainable` parameters afterwards, and whether
+    training changed the base (`base_changed`). `merged` is the output of merge()'s result, or of
+    the module itself if merge() `returned` nothing; `moved` is the change of the base's weight.
     """
     generator = torch.Generator().manual_seed(seed)
     linear = nn.Linear(n_in, n_out, bias=bias)
@@ -80,7 +80,10 @@ def adapted(
         optimizer.zero_grad()
         (module(x) - y).square().sum().backward()
         optimizer.step()
-    trained = _array(module(x))
+    leaf = x.clone().requires_grad_()
+    output = module(leaf)
+    output.sum().backward()
+    trained = _array(output)
     changed = not all(map(torch.equal, before, base))
     merged = module.merge()
     after = merged if callable(merged) else module
@@ -91,6 +94,7 @@ def adapted(
         "start": _array(start),
         "trainable": [_array(parameter) for parameter in trainable],
         "trained": trained,
+        "x_gradient": None if leaf.grad is None else _array(leaf.grad),
         "base_changed": changed,
         "returned": callable(merged),
         "merged": _array(after(x)),

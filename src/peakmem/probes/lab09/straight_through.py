@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from peakmem.probes import Namespace, call_each
@@ -19,13 +20,16 @@ Outcomes = list[tuple[Any, ...]]
 def fake_quant(student: Namespace, calls: Calls) -> Outcomes:
     """Call `fake_quant(x, bits)` for each (x, bits, upstream), and run backward from `upstream`.
 
-    A value is a dict of the `value` and the `gradient` of x.
+    Between the two comes another call: each has a backward of its own. A value is a dict of the
+    `value` and the `gradient` of x.
     """
 
     def call(x: Tensor, bits: int, upstream: Tensor) -> dict[str, Any]:
         leaf = x.clone().requires_grad_()
         out = student.fake_quant(leaf, bits)
+        student.fake_quant((1 - leaf.detach()).requires_grad_(), bits)
         out.backward(upstream)
+        _show_changes(x, leaf)
         return {"value": out.detach(), "gradient": _gradient(leaf)}
 
     return call_each(on_tensors(call), calls)
@@ -34,16 +38,26 @@ def fake_quant(student: Namespace, calls: Calls) -> Outcomes:
 def ternary_linear(student: Namespace, calls: Calls) -> Outcomes:
     """Call `ternary_linear(x, weight)` for each (x, weight, upstream), and run backward.
 
-    A value is a dict of the `value`, and of the gradients of `x` and `weight`.
+    Between the two comes another call: each has a backward of its own. A value is a dict of the
+    `value`, and of the gradients of `x` and `weight`.
     """
 
     def call(x: Tensor, weight: Tensor, upstream: Tensor) -> dict[str, Any]:
         leaves = [x.clone().requires_grad_(), weight.clone().requires_grad_()]
         out = student.ternary_linear(*leaves)
+        student.ternary_linear(*((1 - leaf.detach()).requires_grad_() for leaf in leaves))
         out.backward(upstream)
+        _show_changes(x, leaves[0])
+        _show_changes(weight, leaves[1])
         return {"value": out.detach(), "x": _gradient(leaves[0]), "weight": _gradient(leaves[1])}
 
     return call_each(on_tensors(call), calls)
+
+
+def _show_changes(given: Tensor, leaf: Tensor) -> None:
+    """Write what a student's function wrote into a leaf to the argument, where it's noticed."""
+    if not torch.equal(given, leaf):
+        given.copy_(leaf.detach())
 
 
 def _gradient(leaf: Tensor) -> Any:

@@ -66,14 +66,15 @@ def quantize_affine(student: Namespace, calls: Calls) -> Outcomes:
     """Call `quantize_affine(x, bits, axis)` for each of `calls`.
 
     A value is a dict: `type` and `codes` of the first result; `scale` and `zero_point` as flat
-    lists.
+    lists; and whether codes less the zero point would wrap around (`wraps`).
     """
 
     def call(x: Tensor, bits: int, axis: int | None) -> dict[str, Any]:
         given = (x, bits) if axis is None else (x, bits, axis)
         codes, scale, zero_point = student.quantize_affine(*given)
         form = {"type": type_of(codes), "codes": codes}
-        return {**form, "scale": flat(scale), "zero_point": flat(zero_point)}
+        wraps = type_of(zero_point) in ("uint8", "int8")
+        return {**form, "scale": flat(scale), "zero_point": flat(zero_point), "wraps": wraps}
 
     return call_each(on_tensors(call), calls)
 

@@ -58,9 +58,10 @@ def run_attention(
 ) -> dict[str, Any]:
     """Call `attention(q, k, v, block, causal)` on random tensors (batch, heads, seq, head_dim).
 
-    Queries are multiplied by `gain`; `by_default` omits causal. A small run returns `output`, its
-    `dtype`, and the arguments that the call `changed`. A `large` run returns `sums` of the output,
-    and if `metered`, `rise_bytes`, the rise of live bytes beyond q, k, v.
+    Queries are multiplied by `gain`; `by_default` omits causal. A small run returns `output` as it
+    is after another call, its `dtype`, and the arguments that the call `changed`. A `large` run
+    returns `sums` of the output, and if `metered`, `rise_bytes`, the rise of live bytes beyond q,
+    k, v.
     """
     given = _queries_keys_values(batch, heads, seq, head_dim, seed, dtype, gain)
     found: dict[str, Any] = {}
@@ -73,6 +74,7 @@ def run_attention(
         return {**metered_rise(run, *given, metered=metered), **found}
     before = [tensor.clone() for tensor in given]
     output = attention(*given, block) if by_default else attention(*given, block, causal)
+    attention(*(1 - tensor for tensor in given), block, causal)
     return {
         "output": output.detach().numpy().copy(),
         "dtype": str(output.dtype).removeprefix("torch."),
@@ -111,10 +113,10 @@ def run_backward(
 ) -> dict[str, Any]:
     """Run `attention(q, k, v, block, causal)` and backward from a weighted sum of its output.
 
-    The kind "small" returns `output` and `gradients`. "kept" runs forward only, and returns `sums`
-    and `kept_bytes`, the bytes live after it but not before, without the output. "one" and "many",
-    which sums several calls before the first backward, return `sums` of output and gradients, and
-    if `metered`, `rise_bytes`.
+    The kind "small" returns `output` and `gradients`, with another call between forward and
+    backward. "kept" runs forward only, and returns `sums` and `kept_bytes`, the bytes live after it
+    but not before, without the output. "one" and "many", which sums several calls before the first
+    backward, return `sums` of output and gradients, and if `metered`, `rise_bytes`.
     """
     given = _queries_keys_values(batch, heads, seq, head_dim, seed, dtype, gain)
     leaves = [tensor.requires_grad_() for tensor in given]
@@ -129,6 +131,9 @@ def run_backward(
 
     def run() -> None:
         total = attention(*leaves, block, causal)
+        if kind == "small":
+            others = [(1 - leaf.detach()).requires_grad_() for leaf in leaves]
+            attention(*others, block, causal)
         for _ in range(CALLS - 1 if kind == "many" else 0):
             total = total + attention(*leaves, block, causal)
         (total * weights).sum().backward()  # type: ignore[no-untyped-call]

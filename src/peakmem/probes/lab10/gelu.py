@@ -35,16 +35,18 @@ def run_gelu(
 ) -> dict[str, Any]:
     """Call `gelu(x, bits)` on normally distributed values, and run backward.
 
-    The kind "values" returns `x`, `output`, `derivative` (the gradient of the output's sum), and
-    the `gradient` for another upstream gradient, `upstream`. "kept" runs forward only; it returns
-    `sums` of the output and `kept_bytes`, the bytes live after it but not before, without x and the
-    output, once the operator's input is freed. "many" sums several GELUs before the first backward;
-    it returns `sums` of result and gradient, and if `metered`, `rise_bytes`.
+    The kind "values" returns `x`, `output`, `derivative` (the gradient of the output's sum, with
+    another call between forward and backward), and the `gradient` for another upstream gradient,
+    `upstream`. "kept" runs forward only; it returns `sums` of the output and `kept_bytes`, the
+    bytes live after it but not before, without x and the output, once the operator's input is
+    freed. "many" sums several GELUs before the first backward; it returns `sums` of result and
+    gradient, and if `metered`, `rise_bytes`.
     """
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(*shape, generator=generator).requires_grad_()
     if kind == "values":
         output = gelu(x, bits)
+        gelu((1 - x.detach()).requires_grad_(), bits)
         (derivative,) = torch.autograd.grad(output.sum(), x)
         upstream = torch.randn(*shape, generator=generator)
         (gradient,) = torch.autograd.grad(gelu(x, bits), x, upstream)

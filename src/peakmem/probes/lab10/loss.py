@@ -48,8 +48,9 @@ def run_loss(
 
     Shapes: x (tokens, width), multiplied by `gain`; weight (vocab, width); targets (tokens,).
     `ignored` says which targets are -100: "none", "some" or "first" (more than the first chunk, and
-    some others). A small run returns the `loss` and both `gradients`; a `large` run their `sums`,
-    and if `metered`, `rise_bytes` beyond x and weight.
+    some others). A small run returns the `loss`, both `gradients`, with another call between
+    forward and backward, and whether targets were `changed`; a `large` run their `sums`, and if
+    `metered`, `rise_bytes` beyond x and weight.
     """
     generator = torch.Generator().manual_seed(seed)
     kind = getattr(torch, dtype)
@@ -61,10 +62,14 @@ def run_loss(
         targets[: chunk + 1 if ignored == "first" else 1] = IGNORED
         targets[-1] = 0  # so that at least one target counts
     found: dict[str, Any] = {}
+    before = targets.clone()
 
     def run() -> None:
         loss = loss_of(x, weight, targets, chunk)
         found["loss"] = as_sent(loss.detach())
+        if not large:
+            others = [(1 - leaf.detach()).requires_grad_() for leaf in (x, weight)]
+            loss_of(*others, targets.clone(), chunk)
         (factor * loss).backward()  # type: ignore[no-untyped-call]
 
     rise = metered_rise(run, x, weight, targets, metered=metered and large)
@@ -72,5 +77,6 @@ def run_loss(
     if large:
         found["sums"] = [part for g in gradients if g is not None for part in sums(g)]
         return {**rise, **found}
+    found["changed"] = not torch.equal(targets, before)
     found["gradients"] = [None if g is None else g.numpy().copy() for g in gradients]
     return found

@@ -26,9 +26,9 @@ def online_softmax(
     """Call `online_softmax` and `weighted_sum` on each row, whose blocks come from a generator.
 
     A row is a list of blocks; a block is its scores and a list of values for each score. Returns a
-    dict for each row, with `statistics` and the `weighted` sum. For one `long` row (`n_blocks`,
-    `scores` per block, `width` of values, `seed`), returns one dict, with `rise_bytes` if
-    `metered`.
+    dict for each row, with `statistics`, the `weighted` sum, and whether a block was `changed`. For
+    one `long` row (`n_blocks`, `scores` per block, `width` of values, `seed`), returns one dict,
+    with `rise_bytes` if `metered`.
     """
     if long is None:
         return [_outcome(student, row) for row in rows]
@@ -38,16 +38,21 @@ def online_softmax(
 
 
 def _outcome(student: Namespace, row: Any) -> dict[str, Any]:
+    changed = False
+
     def blocks() -> Iterator[tuple[Tensor, Tensor]]:
-        for scores, values in row:
-            yield (
-                torch.tensor(scores, dtype=torch.float64),
-                torch.tensor(values, dtype=torch.float64),
+        nonlocal changed
+        for block in row:
+            given, again = (
+                [torch.tensor(part, dtype=torch.float64) for part in block] for _ in "12"
             )
+            yield given[0], given[1]
+            changed |= not all(map(torch.equal, given, again))
 
     return {
         "statistics": as_sent(student.online_softmax(scores for scores, _ in blocks())),
         "weighted": as_sent(student.weighted_sum(blocks())),
+        "changed": changed,
     }
 
 
