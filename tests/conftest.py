@@ -26,8 +26,6 @@ _CHROMIUM = (
     "--disable-component-update --disable-sync"
 )
 
-collect_ignore = ["bank"]  # answers of students, which the grader runs in its sandbox
-
 
 @pytest.fixture(scope="session")
 def repository() -> Path:

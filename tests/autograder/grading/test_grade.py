@@ -229,6 +229,8 @@ def test_all_starts_share_the_time_of_one_submission(graded, notebook, starts, m
     box = graded.sandboxes[LAB01]
     monkeypatch.setattr(box, "limits", replace(LIMITS, submission_seconds=2))
     monkeypatch.setattr("autograder.grading.grade._HELD_BACK", 0.0)
+    monkeypatch.setattr("autograder.base.limits._PATIENCE", 10**6)  # with a busy machine
+    monkeypatch.setattr("autograder.sandbox.host.clock._PATIENCE", 10**6)
     first = notebook["cells"][0]
     for _ in range(1000):
         insert(notebook, first, "import os; os._exit(0)")

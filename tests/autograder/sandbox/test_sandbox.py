@@ -487,6 +487,10 @@ def test_a_process_that_was_made_ready_goes_with_its_sandbox(backend):
 
 def test_a_process_made_ready_in_a_sandbox_that_is_gone_is_not_met():
     with Sandbox(limits=LIMITS, preload=()) as other:
+        with other.open():
+            pass  # it has started
+        for process in descendants(other):
+            process.suspend()  # otherwise the student's process could say that it is ready
         other.make_ready()
         for process in descendants(other):
             process.kill()
