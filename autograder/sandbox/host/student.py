@@ -54,9 +54,10 @@ class SandboxStudent:
         enclosure = self._enclosure
         met = meet_process(enclosure.connection)
         self._pid = met.pid
-        self._overseer = None if met.listener is None else Overseer(met.listener)
         self._handle = os.pidfd_open(self._pid)
         watch = enclosure.meet(self._pid, self._handle)
+        if met.listener is not None:
+            self._overseer = Overseer(met.listener, enclosure.kill)
         self._cgroup = self._enclosed(watch)
         self._conversation = Conversation(
             enclosure.connection,

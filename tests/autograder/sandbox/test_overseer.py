@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from autograder.base.limits import ProcessLost
 from autograder.model.task import Budget
 from autograder.sandbox.guest.listener import NO_LISTENER
 from autograder.sandbox.host import conversation
 from autograder.sandbox.host.isolation import missing_layers
-from autograder.sandbox.host.overseer import SHUT_BYTES
+from autograder.sandbox.host.overseer import MOST_CHANGES, SHUT_BYTES
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import SandboxStudent
 
@@ -99,6 +100,11 @@ def test_processes_that_are_asking_end_with_the_submission(sandbox: Sandbox) -> 
         opened.run_cell(cell)
     with sandbox.open() as opened:  # raises IsolationError if something of the last one remains
         assert opened.run_cell("1 + 1")[0]["data"] == {"text/plain": "2"}
+
+
+def test_who_asks_too_often_is_ended(student: SandboxStudent) -> None:
+    with pytest.raises(ProcessLost):
+        student.run_cell(f"for _ in range({MOST_CHANGES} + 1): libc.mprotect(place, 4096, 3)")
 
 
 def test_the_bytes_before_a_process_is_ready_differ_from_a_messages_length() -> None:
