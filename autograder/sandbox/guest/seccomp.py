@@ -8,6 +8,8 @@ that hides its memory or its open files, or forges where its stack begins, can't
 process that chooses its processors crowds its neighbours'. Sockets to a virtual machine's host
 belong to no network namespace. The remaining calls are those that no honest notebook needs but
 attacks on kernels do.
+
+Long because each refused call stands in one table, with its numbers and its reason.
 """
 
 from __future__ import annotations

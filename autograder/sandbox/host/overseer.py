@@ -13,9 +13,10 @@ import os
 import select
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-__all__ = ["MOST_CHANGES", "SHUT_BYTES", "Overseer"]
+__all__ = ["MOST_CHANGES", "SHUT_BYTES", "Overseer", "measuring"]
 
 #: Bytes that a measured call may make read-only; generated code needs this.
 SHUT_BYTES = 2**20
@@ -46,13 +47,9 @@ class Overseer:
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
-    def measure(self, processes: int) -> None:
-        """From here on, let this many processes together make only so much read-only."""
-        self._left = processes * SHUT_BYTES
-
-    def rest(self) -> None:
-        """Let them make any amount read-only again."""
-        self._left = None
+    def bound(self, read_only_bytes: int | None) -> None:
+        """From here on, let the processes make only so much read-only; None for any amount."""
+        self._left = read_only_bytes
 
     def close(self) -> None:
         """Stop deciding: every further change is refused."""
@@ -94,3 +91,16 @@ class Overseer:
             return True
         self._left -= min(length, self._left + 1)
         return self._left >= 0
+
+
+@contextmanager
+def measuring(overseer: Overseer | None, processes: int = 1) -> Iterator[None]:
+    """Bound what this many processes make read-only in the block, if there is an overseer."""
+    if overseer is None:
+        yield
+        return
+    overseer.bound(processes * SHUT_BYTES)
+    try:
+        yield
+    finally:
+        overseer.bound(None)

@@ -1,11 +1,14 @@
-"""Controls one submission's process in the sandbox from the trusted side: runs cells and probes."""
+"""Controls one submission's process in the sandbox from the trusted side: runs cells and probes.
+
+Long because every exchange with a process, measured or not, goes through this one object.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import select
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -21,7 +24,7 @@ from autograder.sandbox.host.cgroup import Cgroup, enclosed
 from autograder.sandbox.host.conversation import Conversation, Replies, meet_process
 from autograder.sandbox.host.in_process import Ask
 from autograder.sandbox.host.isolation import IsolationError
-from autograder.sandbox.host.overseer import Overseer
+from autograder.sandbox.host.overseer import Overseer, measuring
 from autograder.sandbox.host.raised import explained, three_texts
 from autograder.sandbox.host.rank_gate import Baseline, Gate, RankBudget
 
@@ -218,7 +221,7 @@ class SandboxStudent:
             return Answer(lost=str(self._conversation.give_up(ProcessLost(_GONE)))), False, ""
 
     def _run_under(self, budget: Budget, call: Call) -> tuple[Answer, bool, str]:
-        with self._overseeing():
+        with measuring(self._overseer):
             enforced = Enforced(self._pid, budget, self._prepared, self._enclosure.places())
             answer, refused = self._run(call)
             if not self.is_lost:
@@ -228,18 +231,9 @@ class SandboxStudent:
     def _run_ranks_under(self, budget: Budget, call: Call) -> tuple[Answer, bool, str]:
         places = self._enclosure.places()
         held = RankBudget(budget, self._prepared, self._prepared_rank, places)
-        with self._overseeing(1 + call.ranks):
+        with measuring(self._overseer, 1 + call.ranks):
             answer, refused = self._run(call, held)
         return answer, refused, answer.doubt
-
-    @contextlib.contextmanager
-    def _overseeing(self, processes: int = 1) -> Iterator[None]:
-        """Bound what the processes may make read-only, which limits don't count."""
-        if self._overseer is not None:
-            self._overseer.measure(processes)
-        yield
-        if self._overseer is not None:
-            self._overseer.rest()
 
     def _settle(self, try_bytes: int = 0, *, shut: bool) -> dict[str, Any]:
         """Have the process prepare for a budget, or go on without one if `shut` is false."""
