@@ -343,7 +343,12 @@ def test_the_worked_example_works_as_it_stands(scratch: Path) -> None:
     repository = Path(__file__).resolve().parents[1]
     paths = os.pathsep.join(map(str, [scratch, scratch / "src"]))
     # The tests' own helpers come from this repository, all else from the copy.
-    for name in ("answers.py", "grading.py", "autograder/content/bank_in_process.py"):
+    for name in (
+        "answers.py",
+        "files.py",
+        "grading.py",
+        "autograder/content/bank_in_process.py",
+    ):
         helper = scratch / "tests" / name
         helper.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(repository / "tests" / name, helper)

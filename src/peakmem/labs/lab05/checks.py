@@ -270,10 +270,7 @@ def searches(largest_micro_batch: Function) -> Function:
 
 
 def gap_of(batch_norm_gap: Function) -> Function:
-    """Return a function (values, micro_batch, ...) -> the gap of one layer, 4 digits of it.
-
-    Returns a sentence instead if the layer has changed.
-    """
+    """Return a function (values, micro_batch, ...) -> one layer's gap, or what the call changed."""
 
     def run(
         values: Sequence[float], micro_batch: int, training: bool = True, layer: str = "batch"
