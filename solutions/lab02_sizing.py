@@ -321,9 +321,9 @@ score("lab02-inconsistent_rows", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the numbers.** The paper calls them 1.3B and 13.0B. For XL only d_model gives that, so its heads
-# are the slip. For 13B both widths give 12.9 to 13.0 billion, and the decimal proves little: the paper's 175.0B
-# is 174.6. But 40 heads cannot share 5140 equally; 5120 is likely.
+# **Look at the numbers.** The paper calls them 1.3B and 13.0B. For XL only d_model gives that, so the slip
+# is in its heads. For 13B both widths give 12.9 to 13.0 billion. But 40 heads cannot share 5140 equally;
+# 5120 is likely.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.4 What a layer keeps (core, 3 points, 12 minutes)
