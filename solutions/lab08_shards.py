@@ -103,7 +103,7 @@ for said in launch(around, 4):
 # A share can't have half an element, so of $P$ elements sharded over $N$ ranks, each rank holds $\lceil P / N \rceil$.
 #
 # Write `model_state_bytes(n_params, world, stage, recipe)`. Return a dict with the bytes of `weights`, `gradients` and `optimizer` on one rank, as
-# whole numbers. With the recipe `"mixed"` they take 2, 2 and 12 bytes a parameter: master weights and both moments, 4 bytes each, count as optimizer. With `"fp32"` they take 4, 4 and 8.
+# whole numbers. With the recipe `"mixed"` they take 2, 2 and 12 bytes per parameter: master weights and both moments, 4 bytes each, count as optimizer. With `"fp32"` they take 4, 4 and 8.
 #
 # *Points:* all or nothing. *Example:* 10 parameters, 4 ranks, stage 1, mixed: a share is 3 elements, so the bytes are 20, 20 and 36.
 #
