@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,21 @@ _CHROMIUM = (
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("sandbox"):
         require_sandbox()
+
+
+@pytest.fixture(autouse=True)
+def no_refusals() -> Iterator[None]:
+    """A lab's first cell refuses some imports from then on: that ends with each test."""
+    _forget_refusals()
+    yield
+    _forget_refusals()
+
+
+def _forget_refusals() -> None:
+    session = sys.modules.get("peakmem.labs.session")
+    if session is not None:
+        kept = [finder for finder in sys.meta_path if not isinstance(finder, session.Refusal)]
+        sys.meta_path[:] = kept
 
 
 @pytest.fixture(scope="session")
