@@ -1,4 +1,4 @@
-"""Prints text on a terminal or into a log safely, whoever wrote it."""
+"""Prints untrusted text safely on a terminal or into a log."""
 
 from __future__ import annotations
 

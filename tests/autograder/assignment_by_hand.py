@@ -1,4 +1,4 @@
-"""An ordinary assignment written by hand: two notebooks with one of every kind of cell, and data.
+"""An ordinary assignment, not built by nbgrader: two notebooks with one of every kind of cell, and data.
 
 Its layout follows nbgrader's documentation, so that nbgrader itself can grade it too.
 """
@@ -168,7 +168,7 @@ def write_course(root: Path, source_folder: str = "source", config: str = "") ->
 
 
 def released(build: Callable[[], Json]) -> Json:
-    """The release, written by hand: an oracle for nbgrader's own steps."""
+    """The release as expected: an oracle for nbgrader's own steps."""
     made = build()
     for cell in made["cells"]:
         text = "YOUR ANSWER HERE" if cell["cell_type"] == "markdown" else STUB

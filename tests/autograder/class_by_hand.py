@@ -1,4 +1,4 @@
-"""A small class's results, written by hand: one submission for every outcome."""
+"""A small class's results without grading: one submission for every outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small released notebook, written by hand, with one cell of every kind."""
+"""A small released notebook, not built from a source, with one cell of every kind."""
 
 from __future__ import annotations
 

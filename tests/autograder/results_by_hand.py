@@ -52,7 +52,7 @@ class Results:
 
 
 def make_results(folder: Path) -> Results:
-    """Grade, publish, give points by hand, and export."""
+    """Grade, publish, give manual points, and export."""
     course, out = make_course(folder / "course"), folder / "graded" / STRANGE
     course.secret()
     out.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Killed processes on one machine: repeating the command ends as if nothing had happened."""
+"""Killed processes on one machine: repeating the command gives the same results as an undisturbed run."""
 
 from __future__ import annotations
 

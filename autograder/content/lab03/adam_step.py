@@ -1,4 +1,4 @@
-"""Exercise: Adam's step, written by hand."""
+"""Exercise: Adam's step, without torch.optim."""
 
 from __future__ import annotations
 

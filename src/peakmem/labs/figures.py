@@ -1,4 +1,4 @@
-"""Accessible figures: shown together with a description in words."""
+"""Shows figures with their text descriptions, for readers who can't see them."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_the_timeline_tells_where_a_list_first_differs() -> None:
     names: dict[str, Any] = {}
     exec(first_right(task), names)
     (kind, first), second = LocalStudent(names).run(task.probe_path, case.inputs).value
-    assert max(first) < 1000, "numbers to be followed by hand"
+    assert max(first) < 1000, "numbers to follow on paper"
     wrong = [*first[:5], first[5] + 1, *first[6:]]
     message = judge(task, [case], [Answer([(kind, wrong), second])]).message
     assert "your list first differs at event 6, backward (after ..., backward, step," in message

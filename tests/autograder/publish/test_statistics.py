@@ -1,4 +1,4 @@
-"""A class's results by task: against figures worked out by hand, and as a picture."""
+"""A class's results by task: against figures worked out on paper, and as a picture."""
 
 from __future__ import annotations
 

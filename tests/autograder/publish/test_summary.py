@@ -1,4 +1,4 @@
-"""A class in figures, against figures worked out by hand."""
+"""A class in figures, against figures worked out on paper."""
 
 from __future__ import annotations
 

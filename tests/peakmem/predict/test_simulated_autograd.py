@@ -1,4 +1,4 @@
-"""Autograd on paper against lifetimes counted by hand; test_predict has autograd itself."""
+"""Autograd on paper against lifetimes counted on paper; test_predict has autograd itself."""
 
 from peakmem.predict.autograd_rules import PROFILES, Rule
 from peakmem.predict.simulated_autograd import Side, Tape, Value
