@@ -37,7 +37,7 @@ __all__ = ["look_again", "write_gradebook"]
 if sys.platform != "win32":
     import fcntl
 
-_CONFIG = '''"""Written by `autograder grade`. To grade manually, run `autograder formgrade` on this folder."""
+_CONFIG = '''"""Written by `autograder grade`. To grade manually, run `autograder formgrade OUT`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An ordinary assignment, not built by nbgrader: two notebooks with one of every kind of cell, and data.
+"""An ordinary assignment that nothing built: two notebooks with all kinds of cells, and data.
 
 Its layout follows nbgrader's documentation, so that nbgrader itself can grade it too.
 """
