@@ -1,4 +1,4 @@
-"""Killed processes on one machine: repeating the command gives the same results as an undisturbed run."""
+"""Killed processes on one machine: repeating the command gives what an undisturbed run gives."""
 
 from __future__ import annotations
 
