@@ -66,12 +66,12 @@ class Submissions:
 
 def grade(course: Course, output: Output, these: Submissions, running: Running) -> Report:
     """Grade the submissions of one lab."""
-    from autograder.publish.publishing import publish
-
     if (refused := cannot_run(running)) is not None:
         return refused
     room = replace(classroom_of(course, running, these.lab, these.out), keeps_old=True)
     problems, remarks = _grade_rounds(room, these, running, output)
+    from autograder.publish.publishing import publish  # slow to import, so grades come first
+
     results = publish(these.out, course)
     remarks += _kept(room, results, course, these)
     return class_report(course, results, these.out, room.lab, problems, remarks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -13,8 +13,8 @@ from autograder.sandbox.host.sandbox import Sandbox
 
 __all__ = ["CourseLab", "Start"]
 
-# Returns a sandbox prepared for notebooks that need torch (True) or don't (False).
-Start = Callable[[bool], Sandbox]
+# Returns a sandbox that has at least these modules imported, which take long.
+Start = Callable[[Sequence[str]], Sandbox]
 
 
 class CourseLab(Protocol):

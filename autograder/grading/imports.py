@@ -11,11 +11,14 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from autograder.model.definitions import DEFINITIONS, Statement, statements
 from autograder.model.submission import RunCell
+from autograder.sandbox.host.sandbox import EVERYTHING
+from peakmem import probes
 
-__all__ = ["WITHOUT_TORCH", "modules_of", "needed", "needs_torch"]
+__all__ = ["WITHOUT_TORCH", "heavy_imports", "modules_of", "needed", "needs_torch", "probe_sources"]
 
 #: Modules and folders of peakmem that don't load torch.
 WITHOUT_TORCH = (
@@ -39,9 +42,18 @@ WITHOUT_TORCH = (
 # Modules that may be imported before a fork: they leave no thread running and no file open.
 _FORKABLE = ("matplotlib", "numpy", "pandas", "peakmem", "scipy", "sympy", "torch", "tqdm")
 
+# A budget doesn't pay for what a metered call imports, either.
+_LIGHT = ("torch", "peakmem.measure.meter")
+
 # With these a cell may use a name that its source doesn't mention.
 _USES_UNSEEN = frozenset({"eval", "exec", "globals", "locals", "vars", "get_ipython"})
 _WORD = re.compile(r"\w+")
+# Optimizers, checkpoints and collectives make torch import its compiler, or more, at their first
+# use, which a budget would pay; all else a notebook may import too.
+_HEAVY = re.compile(
+    r"\b(optim(?!\.Optimizer)|checkpoint|compile|distributed|func|matplotlib|plt|peakmem\.show"
+    r"|tqdm)\b"
+)
 _MAGIC = re.compile(r"^\s*[%!?]", re.MULTILINE)
 
 
@@ -88,6 +100,24 @@ def needs_torch(modules: Iterable[str]) -> bool:
         or (name.startswith("peakmem.") and not name.startswith(WITHOUT_TORCH))
         for name in modules
     )
+
+
+def heavy_imports(modules: Iterable[str], sources: Iterable[str]) -> tuple[str, ...]:
+    """Return what takes long to import and code with these imports needs, for a fork's parent.
+
+    No student waits for it, and no budget of memory pays for it: so all of it where the code names
+    something that takes long beside torch.
+    """
+    if not needs_torch(modules):
+        return ()
+    return (*_LIGHT, *EVERYTHING) if any(map(_HEAVY.search, sources)) else _LIGHT
+
+
+def probe_sources(number: str) -> list[str]:
+    """Return the source of a lab's probes, `lab01` for one, which run beside students' code."""
+    folder = Path(probes.__file__).parent
+    paths = [folder / f"{number}.py", *(folder / number).glob("*.py")]
+    return [path.read_text(encoding="utf-8") for path in paths if path.is_file()]
 
 
 def _imported(node: ast.stmt) -> Iterator[str]:

@@ -5,8 +5,9 @@ The same commands grade both, and everything after grading treats them alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,7 @@ from autograder.base.course import COURSE, Course
 from autograder.base.spelling import did_you_mean
 from autograder.grading.course_lab import CourseLab, Start
 from autograder.grading.grade import Graded, grade
-from autograder.grading.imports import modules_of, needed, needs_torch
+from autograder.grading.imports import heavy_imports, modules_of, needed, probe_sources
 from autograder.grading.ordinary import grade_ordinary, tasks_of
 from autograder.grading.unanswered import unanswered
 from autograder.model.scoring import SANE, Rules
@@ -50,7 +51,8 @@ class TaskLab:
 
     @cached_property
     def lab(self) -> Lab:
-        return content.find_lab(self.name)
+        with _collecting_no_garbage():
+            return content.find_lab(self.name)
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -75,7 +77,13 @@ class TaskLab:
     @cached_property
     def imports(self) -> tuple[str, ...]:
         probes = f"peakmem.probes.{self.name.partition('_')[0]}"
-        return (probes, *modules_of(cell.source for cell in self._needed(self._reference)))
+        return (probes, *modules_of(self._sources))
+
+    @cached_property
+    def _sources(self) -> tuple[str, ...]:
+        """The code that runs of the notebook with the reference solutions, and of the probes."""
+        own = [cell.source for cell in self._needed(self._reference)]
+        return (*own, *probe_sources(self.name.partition("_")[0]))
 
     @property
     def _reference(self) -> list[RunCell]:
@@ -95,9 +103,10 @@ class TaskLab:
         asked = (cell.names for cell in read_release(self._release).cells)
         return needed(cells, frozenset().union(*asked))
 
-    def _needs_torch(self, submission: Submission) -> bool:
-        own = modules_of(cell.source for cell in self._needed(submission.cells))
-        return needs_torch((*self.imports, *own))
+    def heavy_imports(self, submission: Submission) -> tuple[str, ...]:
+        """Return what takes long to import and this submission or the reference solution needs."""
+        own = [cell.source for cell in self._needed(submission.cells)]
+        return heavy_imports((*self.imports, *modules_of(own)), [*self._sources, *own])
 
     @cached_property
     def _release(self) -> dict[str, Any]:
@@ -120,7 +129,7 @@ class TaskLab:
     def grade(self, student: str, handed: Contents, start: Start, secret: bytes) -> Graded:
         raw = handed.notebooks[self.name]
         submission = take_in(student, self.name, raw, self._release)
-        sandbox = start(self._needs_torch(submission))  # it starts while the tasks are loaded
+        sandbox = start(self.heavy_imports(submission))  # it starts while the tasks are loaded
         graded = grade(self.lab, submission, sandbox, secret, self._solutions)
         blank = unanswered(submission.notebook, self._release)
         verdicts = (*graded.result.verdicts, *blank)
@@ -175,11 +184,23 @@ class OrdinaryLab:
         return Contents(notebooks, files, unread)
 
     def grade(self, student: str, handed: Contents, start: Start, secret: bytes) -> Graded:
-        tests = "\n".join(self._tests).encode()
-        torch = b"torch" in handed.packed() or b"torch" in tests
+        code = [handed.packed().decode(errors="replace"), *self._tests]
+        heavy = heavy_imports(["torch"] if any("torch" in text for text in code) else [], code)
         return grade_ordinary(
-            self.assignment, self.rules, student, handed, lambda: start(torch), secret
+            self.assignment, self.rules, student, handed, lambda: start(heavy), secret
         )
+
+
+@contextmanager
+def _collecting_no_garbage() -> Iterator[None]:
+    """Import without garbage collection: scanning torch's modules for garbage is slow."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def lab_names(course: Course = COURSE) -> list[str]:

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,11 +88,18 @@ def read_assignment(name: str, course: Course) -> Assignment:
     Raises ValueError, naming the notebook, if nbgrader wouldn't release it, if it isn't for Python,
     or if nbgrader would generate its tests (AUTOTEST).
     """
-    sheets = tuple(_sheet(path, course) for path in course.source_notebooks(name))
+    settings = course.config_file
+    stamps = [path.stat() for path in (settings,) if path.is_file()]
+    sheets = tuple(
+        _sheet(path, course, *((s.st_mtime_ns, s.st_size) for s in (path.stat(), *stamps)))
+        for path in course.source_notebooks(name)
+    )
     return Assignment(name, sheets, course.data_files(name), course.ignored)
 
 
-def _sheet(path: Path, course: Course) -> Sheet:
+@lru_cache(maxsize=32)
+def _sheet(path: Path, course: Course, *_versions: tuple[int, int]) -> Sheet:
+    """Read a notebook. `_versions` tell when the file or the settings have changed."""
     with _without_grammars():
         import nbformat  # the course's own labs don't need it
 

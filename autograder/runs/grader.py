@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from autograder.runs.room import Classroom, Handed
 from autograder.sandbox.host.backend import Backend
 from autograder.sandbox.host.isolation import IsolationError
 from autograder.sandbox.host.namespaces import Namespaces
-from autograder.sandbox.host.sandbox import EVERYTHING, Sandbox
+from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.unprotected import Unprotected
 from autograder.store.journal import Journal
 
@@ -51,7 +51,7 @@ class Grader:
         self._lab = lab or find_lab(room.lab, room.course, room.rules)
         self._lab.prepare()
         self._terms = room.terms()
-        self._sandboxes: dict[bool, Sandbox] = {}
+        self._sandboxes: dict[frozenset[str], Sandbox] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -65,20 +65,24 @@ class Grader:
         for sandbox in self._sandboxes.values():
             sandbox.close()
 
-    def start(self, torch: bool = True) -> Sandbox:
-        """Return the sandbox with torch imported, or the one without; starts it on first use."""
-        if torch not in self._sandboxes:
-            self._sandboxes[torch] = Sandbox(
+    def start(self, heavy: Sequence[str] = ("torch",)) -> Sandbox:
+        """Return a sandbox that has at least these modules imported, started on first use."""
+        for there, sandbox in self._sandboxes.items():
+            if heavy and there.issuperset(heavy):
+                return sandbox
+        wanted = frozenset(heavy)
+        if wanted not in self._sandboxes:
+            self._sandboxes[wanted] = Sandbox(
                 self._lab.hides,
                 slot=self._slot,
                 limits=self._room.limits,
                 backend=self._backend,
                 files=self._lab.files,
                 measured=self._lab.measured,
-                ranks=self._lab.ranks,
-                preload=(*(EVERYTHING if torch else ()), *self._lab.imports),
+                ranks=lambda: self._lab.ranks,  # loads the tasks, while the sandbox starts
+                preload=(*heavy, *self._lab.imports),
             )
-        return self._sandboxes[torch]
+        return self._sandboxes[wanted]
 
     def _is_done(self, student: str, raw: bytes) -> bool:
         """Whether the journal has a result of this very submission that should stay."""

@@ -7,9 +7,11 @@ reduced to its cases with a budget, and each round draws new cases.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,9 @@ import numpy as np
 from autograder.base.course import Course
 from autograder.content import find_lab, lab_names
 from autograder.grading.grade import grade
+from autograder.grading.registry import TaskLab
 from autograder.model.status import shown
+from autograder.model.submission import Submission
 from autograder.model.task import Case, Lab, Task, Verdict
 from autograder.notebooks.intake import take_in
 from autograder.notebooks.released import release_of
@@ -121,23 +125,47 @@ def calibrate(labs: Iterable[Lab], course: Course, rounds: int) -> Iterator[Grad
         every = read_bank(bank, find_lab(lab.name))
         right = [entry for entry in every if entry.kind == "right" and entry.task in tasks]
         release = release_of(lab.name, course.releases)
-        with Sandbox(lab.hides, ranks=lab.ranks) as sandbox:
+        with contextlib.ExitStack() as started:
+            start = partial(_start, lab, TaskLab(lab.name, course), {}, started)
             for number in range(rounds):
                 student = f"round {number}"
-                yield from grade_answers(lab, release, right, sandbox, student=student)
+                yield from grade_answers(lab, release, right, start, student=student)
+
+
+def _start(
+    lab: Lab,
+    whole: TaskLab,
+    there: dict[tuple[str, ...], Sandbox],
+    started: contextlib.ExitStack,
+    submission: Submission,
+) -> Sandbox:
+    """Return a sandbox with the imports that grading such a submission prepares, and no others."""
+    heavy = whole.heavy_imports(submission)
+    if heavy not in there:
+        preload = (*heavy, *whole.imports)
+        there[heavy] = started.enter_context(Sandbox(lab.hides, ranks=lab.ranks, preload=preload))
+    return there[heavy]
 
 
 def grade_answers(
-    lab: Lab, release: Notebook, entries: Sequence[Entry], sandbox: Sandbox, *, student: str
+    lab: Lab,
+    release: Notebook,
+    entries: Sequence[Entry],
+    start: Callable[[Submission], Sandbox],
+    *,
+    student: str,
 ) -> Iterator[Grading]:
-    """Grade answers to a lab, several in one notebook, on the cases drawn for `student`."""
+    """Grade answers to a lab, several in one notebook, on the cases drawn for `student`.
+
+    `start` returns the sandbox for a submission.
+    """
     for together in pack(entries, given=given_sources(release)):
         by_task = {entry.task: entry for entry in together}
         answers = {task: entry.source for task, entry in by_task.items()}
         raw = json.dumps(submission_with(release, answers)).encode()
         submission = take_in(student, lab.name, raw, release)
         tasks = tuple(task for task in lab.tasks if task.id in by_task)
-        graded = grade(replace(lab, tasks=tasks), submission, sandbox, _SECRET)
+        graded = grade(replace(lab, tasks=tasks), submission, start(submission), _SECRET)
         for verdict in graded.result.verdicts:
             yield Grading(by_task[verdict.task], verdict)
 

@@ -397,7 +397,7 @@ def test_what_is_graded_already(
     result = graded(verdicts=(verdict(DOUBLE), last))
     Journal(OutFolder(tmp_path)).keep(result, b"raw", {}, held)
     with Grader(class_, 0) as grader:
-        grader._sandboxes[True] = FakeSandbox(gpu)  # type: ignore[assignment]
+        grader._sandboxes[frozenset({"torch"})] = FakeSandbox(gpu)  # type: ignore[assignment]
         assert grader._is_done("ada", b"raw") is done
         assert not grader._is_done("ada", b"handed in again")
 

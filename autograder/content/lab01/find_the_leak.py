@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from autograder.content.leaks import Leak, leak_task
-from peakmem.probes.lab01 import halves_bound, keep_halves
+from peakmem.probes.lab01 import halves_bound, halves_offset, keep_halves
 
-__all__ = ["find_the_leak", "upper_halves"]
+__all__ = ["find_the_leak", "report_of_halves", "upper_halves"]
 
 if TYPE_CHECKING:
-    from torch import Tensor  # the functions load torch: most answers are judged without it
+    from torch import Tensor  # the functions load torch, and right answers are judged without it
 
     _Load = Callable[[int], Tensor]
 
@@ -23,6 +23,23 @@ def upper_halves(load: _Load, count: int) -> list[Tensor]:
     import torch
 
     return [load(i).view(torch.int16)[1::2].clone() for i in range(count)]
+
+
+def report_of_halves(*, count: int, numbers: int, seed: int) -> dict[str, Any]:
+    """Return what `keep_halves` reports on `upper_halves`, computed without torch."""
+    spread = np.arange(numbers, dtype=np.int64) * 3137 % 2**19 * 4093
+    kept = []
+    for i in range(count):
+        bits = (spread + halves_offset(seed, i)) % 2**25 + 0x3F000000
+        values = bits.astype(np.uint32).view(np.float32)
+        values[1::2] *= -1
+        kept.append((values.view(np.uint32) >> 16).astype(np.uint16).view(np.int16))
+    return {
+        "tensors": ", ".join([f"torch.int16[{numbers}]"] * count),
+        "values": "; ".join(" ".join(map(str, half[:5].tolist())) for half in kept),
+        "sums": [int(half.sum(dtype=np.int64)) for half in kept],
+        "loaded": list(range(count)),
+    }
 
 
 def _lower_halves(load: _Load, count: int) -> list[Tensor]:
@@ -59,6 +76,7 @@ find_the_leak = leak_task(
         function="upper_halves",
         work=keep_halves,
         reference=upper_halves,
+        results=report_of_halves,
         small=_small,
         large=_large,
         most_bytes=halves_bound,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import os
 import pkgutil
@@ -31,21 +32,29 @@ _NO_LABS = {
 def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
     """Import those of these modules that exist; return a shell that has run a first cell.
 
-    If torch is among them, all of peakmem that students may import comes too.
+    With torch's compiler, which optimizers load, all of peakmem that students may import comes too.
     """
     from autograder.sandbox.guest.shell import make_shell
 
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    gc.disable()  # imported modules stay; scanning them for garbage is slow
     for name in modules:
         with contextlib.suppress(ImportError):  # modules with a lab's answers refuse
             importlib.import_module(name)
     if "torch" in sys.modules:
         _warm_torch()
-        _import_library()
         _prepare_ranks()
+    if "torch._dynamo" in modules:
+        _warm_optimizers()
+        _import_library()
     _let_databases_do_without_locks()
     find_idle()
-    return make_shell(draws="matplotlib" in sys.modules)
+    gc.freeze()  # a new shell collects garbage
+    made = make_shell(draws="matplotlib" in sys.modules)
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+    return made
 
 
 def has_gpu() -> bool:
@@ -59,12 +68,17 @@ def _warm_torch() -> None:
     """Trigger torch's work at first use now, so that no budget pays for it."""
     import torch
 
-    # The first optimizer that steps makes torch import its compiler, which takes a second.
+    # The matrix library keeps buffers from its first large product on.
+    torch.mm(torch.ones(512, 512), torch.ones(512, 512))
+
+
+def _warm_optimizers() -> None:
+    """Have the first optimizer step here: it makes torch import its compiler."""
+    import torch
+
     parameter = torch.zeros(1, requires_grad=True)
     parameter.grad = torch.zeros(1)
     torch.optim.SGD([parameter], lr=0.1).step()
-    # The matrix library allocates lasting buffers at its first large product.
-    torch.mm(torch.ones(512, 512), torch.ones(512, 512))
 
 
 def _prepare_ranks() -> None:

@@ -13,7 +13,7 @@ import os
 import socket
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -29,7 +29,7 @@ from autograder.sandbox.host.student import SandboxStudent
 __all__ = ["EVERYTHING", "Sandbox"]
 
 #: The modules that notebooks of the course's own labs may import.
-EVERYTHING = ("torch", "matplotlib.pyplot", "tqdm.auto")
+EVERYTHING = ("torch", "torch._dynamo", "matplotlib.pyplot", "tqdm.auto")
 
 _START = 120.0  # seconds that the preparation may take
 _GUEST = ("-m", "autograder.sandbox.guest.server")
@@ -54,8 +54,9 @@ class Sandbox:
     own. `backend` is the way to isolate submissions. `files`, by relative path, are readable in the
     working directory, from which modules can then be imported. `measured=False` turns budgets off
     and lets processes keep freed memory, which is faster for labs without measured tasks. With
-    `ranks`, students' processes may start others that talk to each other. `preload` are modules
-    that students' code needn't wait for.
+    `ranks`, students' processes may start others that talk to each other; a function is asked once
+    the prepared process has started, for an answer that takes long. `preload` are modules that
+    students' code needn't wait for.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Sandbox:
         backend: Backend | None = None,
         files: Mapping[str, Path] | None = None,
         measured: bool = True,
-        ranks: bool = False,
+        ranks: bool | Callable[[], bool] = False,
         preload: Sequence[str] = EVERYTHING,
     ) -> None:
         self.limits = limits or Limits()
@@ -187,7 +188,7 @@ class Sandbox:
             self._folder,
             self._slot,
             gpu=self.has_gpu,
-            ranks=self._ranks,
+            ranks=self._ranks if isinstance(self._ranks, bool) else self._ranks(),
         )
         return SandboxStudent(enclosure, self.limits, measured=self._measured)
 

@@ -10,6 +10,7 @@ from peakmem.probes import Namespace, call_each
 from peakmem.probes.leak import measured_run
 
 __all__ = [
+    "LEAK_LAYERS",
     "activation_elements",
     "boundary_bytes",
     "evaluate_batches",
@@ -22,10 +23,11 @@ __all__ = [
     "live_bytes",
     "losses_bound",
     "predict_training",
+    "scatter_offset",
     "weight_bytes",
 ]
 
-_LEAK_LAYERS = 4
+LEAK_LAYERS = 4  # linear layers of the model of find_the_leak
 
 Calls = Sequence[Sequence[Any]]
 Outcomes = list[tuple[Any, ...]]
@@ -122,24 +124,29 @@ def evaluate_batches(
 ) -> dict[str, Any]:
     """Return a report on `function(model, batches)`, while its result is alive.
 
-    The model is an MLP with four layers of `width`; `batches` generates `count` batches.
+    The model is an MLP with four layers of `width`; `batches` generates `count` batches, of at most
+    $2^{16}$ inputs each. Parameters and inputs are scattered around 0. They are the same for the
+    same seed, and exact in float32, so that a judge can compute them without torch.
     """
     import torch  # here, so that the other probes of this lab load no torch
     from torch import nn
 
-    generator = torch.Generator().manual_seed(seed)
-    layers = [
-        module for _ in range(_LEAK_LAYERS) for module in (nn.Linear(width, width), nn.Tanh())
-    ]
+    def scattered(count: int, number: int) -> torch.Tensor:
+        values = torch.arange(count, dtype=torch.float32)  # all in place: no temporary
+        values.mul_(251).add_(scatter_offset(seed, number)).remainder_(4093)
+        return values.mul_(2**-11).sub_(1)
+
+    layers = [module for _ in range(LEAK_LAYERS) for module in (nn.Linear(width, width), nn.Tanh())]
     model = nn.Sequential(*layers)
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_(0, width**-0.5, generator=generator)
+        for number, parameter in enumerate(model.parameters()):
+            values = scattered(parameter.numel(), -1 - number).mul_((3 / width) ** 0.5)
+            parameter.copy_(values.view_as(parameter))
 
     def batches() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        for _ in range(count):
-            x = torch.empty(rows, width).normal_(generator=generator)
-            yield x, torch.randint(width, (rows,), generator=generator)
+        for number in range(count):
+            targets = torch.arange(rows).mul_(7).add_(seed + number).remainder_(width)
+            yield scattered(rows * width, number).view(rows, width), targets
 
     result = function(model, batches())
     losses = [torch.as_tensor(loss).detach().item() for loss in result]
@@ -154,10 +161,18 @@ def evaluate_batches(
     }
 
 
+def scatter_offset(seed: int, number: int) -> int:
+    """Return what distinguishes batch `number` of this seed in `evaluate_batches`.
+
+    Parameter i counts as batch -1 - i.
+    """
+    return (1613 * seed + 523 * number) % 4093
+
+
 def losses_bound(sizes: Mapping[str, int]) -> int:
     """Return the bytes that `evaluate` may take: the model, and two batches' activations."""
     rows, width = sizes["rows"], sizes["width"]
-    model = _LEAK_LAYERS * (width * width + width)
+    model = LEAK_LAYERS * (width * width + width)
     # Input, targets, a linear output and a tanh output per layer, what the loss makes.
-    batch = rows * width * (2 * _LEAK_LAYERS + 4)
+    batch = rows * width * (2 * LEAK_LAYERS + 4)
     return 4 * (model + 2 * batch)

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from autograder.content import find_task
 from autograder.content.lab01 import LAB
-from autograder.content.lab01.find_the_leak import find_the_leak, upper_halves
+from autograder.content.lab01.find_the_leak import find_the_leak, report_of_halves, upper_halves
 from autograder.content.lab01.stall import stalls_at
 from autograder.content.lab01.updates import is_lost
 from autograder.model.judge import judge
@@ -30,7 +30,7 @@ from autograder.model.task import Memory, Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent
 from autograder.trials.answer_bank import read_bank
 from peakmem.labs.lab01 import rounded
-from peakmem.probes.lab01 import Float16Adder
+from peakmem.probes.lab01 import Float16Adder, keep_halves
 from tests.autograder.content.bank_in_process import BANK, check_bank
 from tests.autograder.uses import names_used, names_used_by
 
@@ -441,6 +441,15 @@ def test_what_is_kept_is_the_upper_half_cut_off() -> None:
     (half,) = upper_halves(lambda i: x, 1)
     assert [int(bits) & 0xFFFF for bits in half] == [0x3F80, 0xC000, 0x3F80]
     assert half.untyped_storage().nbytes() == 6
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_report_without_torch_is_the_probes(seed: int) -> None:
+    for case in find_the_leak.cases(np.random.default_rng(seed)):
+        sizes: Any = case.inputs
+        expected = keep_halves(upper_halves, **sizes)
+        assert report_of_halves(**sizes) == expected
+        assert keep_halves(lambda load, count: [load(i) for i in range(count)], **sizes) != expected
 
 
 @pytest.mark.parametrize("memory", ["", "within", "refused"])

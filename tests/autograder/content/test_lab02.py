@@ -18,7 +18,7 @@ import torch
 
 from autograder.content.lab02 import LAB, measured_step, training
 from autograder.content.lab02.answers import exact_bytes
-from autograder.content.lab02.find_the_leak import evaluate
+from autograder.content.lab02.find_the_leak import evaluate, report_of_losses
 from autograder.content.lab02.measured_step import measured_training
 from autograder.content.lab02.training_rules import rule_of_the_lab
 from autograder.model.judge import judge
@@ -29,7 +29,7 @@ from peakmem.labs import lab02
 from peakmem.measure.meter import MemoryMeter
 from peakmem.measure.reference_models import GPT, training_step
 from peakmem.predict.step_ledger import build_ledger
-from peakmem.probes.lab02 import losses_bound
+from peakmem.probes.lab02 import evaluate_batches, losses_bound
 from peakmem.specs.models import GPT3_TABLE, ModelShape, parameter_count
 from peakmem.specs.recipes import Recipe
 from tests.autograder.content.bank_in_process import BANK, check_bank
@@ -400,6 +400,23 @@ def test_what_the_notebook_says_of_its_picture() -> None:
 
 
 # Find the leak
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_report_without_torch_is_the_probes(seed: int) -> None:
+    for case in TASKS["find_the_leak"].cases(np.random.default_rng(seed)):
+        sizes: Any = case.inputs
+        measured, computed = evaluate_batches(evaluate, **sizes), report_of_losses(**sizes)
+        assert computed.keys() == measured.keys()
+        assert computed.pop("losses") == pytest.approx(measured.pop("losses"), rel=1e-5)
+        assert computed == measured
+
+
+def test_batches_differ_by_more_than_a_judge_overlooks() -> None:
+    for seed in range(20):
+        case = TASKS["find_the_leak"].cases(np.random.default_rng(seed))[0]
+        losses = sorted(report_of_losses(**case.inputs)["losses"])
+        assert min(np.diff(losses)) > 1e-3
 
 
 @pytest.mark.parametrize("memory", ["", "within", "refused"])

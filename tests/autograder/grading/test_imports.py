@@ -7,7 +7,14 @@ import sys
 
 import pytest
 
-from autograder.grading.imports import WITHOUT_TORCH, modules_of, needed, needs_torch
+from autograder.grading.imports import (
+    WITHOUT_TORCH,
+    heavy_imports,
+    modules_of,
+    needed,
+    needs_torch,
+    probe_sources,
+)
 from autograder.grading.registry import find_lab
 from autograder.model.submission import RunCell
 from autograder.model.task import Lab
@@ -151,6 +158,53 @@ def test_a_lab_says_what_its_tasks_do_before_they_are_loaded() -> None:
         loaded: Lab = known.lab  # type: ignore[attr-defined]
         assert known.measured == any(task.trust == "measured" for task in loaded.tasks)
         assert known.hides == loaded.hides
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "compiler"),
+    [
+        ("numpy", "x = torch.optim", None),
+        ("torch", "x = torch.ones(2)", False),
+        ("torch", "step = torch.optim.Adam([x])", True),
+        ("torch", "y = checkpoint(f, x)", True),
+        ("torch", "torch.distributed.broadcast(x, 0)", True),
+        ("peakmem.probes.lab03", "def step(optimizer: torch.optim.Optimizer): ...", False),
+    ],
+)
+def test_what_takes_long_is_imported_before_if_the_code_needs_it(
+    module: str, code: str, compiler: bool | None
+) -> None:
+    found = heavy_imports([module], [code])
+    assert ("torch" in found) == (compiler is not None)
+    assert ("torch._dynamo" in found) == bool(compiler)
+
+
+def test_the_larger_set_of_imports_has_the_smaller_one() -> None:
+    smaller, larger = (heavy_imports(["torch"], [code]) for code in ("", "torch.optim"))
+    assert set(smaller) < set(larger)
+
+
+def test_probes_are_read_from_a_module_or_a_folder() -> None:
+    assert len(probe_sources("lab01")) == 1
+    assert len(probe_sources("lab03")) > 1
+
+
+def test_right_answers_to_the_first_labs_are_judged_without_torch() -> None:
+    code = (
+        "import sys; import numpy as np; from autograder.content import find_task\n"
+        "from autograder.content.lab01.find_the_leak import report_of_halves\n"
+        "from autograder.content.lab02.find_the_leak import report_of_losses\n"
+        "from autograder.model.judge import judge; from autograder.model.task import Answer\n"
+        "for lab, report in {'lab01': report_of_halves, 'lab02': report_of_losses}.items():\n"
+        "    task = find_task(f'{lab}-find_the_leak')\n"
+        "    cases = task.cases(np.random.default_rng(0))\n"
+        "    more = {'rise_bytes': 0, 'numpy_rise_bytes': 0}\n"
+        "    answers = [Answer({'results': report(**c.inputs), **more}) for c in cases]\n"
+        "    print(judge(task, cases, answers).points)\n"
+        "print('torch' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["2", "2", "False"]
 
 
 @pytest.mark.sandbox

@@ -1,0 +1,42 @@
+"""What is hidden from the garbage collector while a probe measures."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_BLOCK = """
+import gc, weakref
+from peakmem.probes import earlier_objects_set_aside
+
+class Node:
+    pass
+
+def cycle():
+    node = Node()
+    node.itself = node
+    return weakref.ref(node)
+
+gc.collect()
+{first}
+gc.disable()
+before, older = gc.get_freeze_count(), cycle()
+with earlier_objects_set_aside():
+    waits, own = older() is not None, cycle()
+    gc.collect()
+    print(waits == (older() is not None), own() is None)
+print(gc.get_freeze_count() - before)
+gc.collect()
+print(older() is None)
+"""
+
+
+@pytest.mark.parametrize("first", ["", "gc.freeze()"])
+def test_older_garbage_stays_as_it_is_while_a_block_runs(first: str) -> None:
+    code = _BLOCK.format(first=first)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    same, own_is_gone, frozen, gone = run.stdout.split()
+    assert (same, own_is_gone, gone) == ("True", "True", "True")
+    assert frozen == "0"  # what was frozen before stays so: each later collection is quick
