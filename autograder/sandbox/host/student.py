@@ -181,7 +181,6 @@ class SandboxStudent:
             state=state,
             ranks=ranks,
         )
-        call = Call(probe, inputs, ask, seconds or self._limits.cell_seconds, state, ranks)
         if budget is None:
             return self._run(call)[0]
         if not self._budgets_hold:
