@@ -113,7 +113,7 @@ def test_lab_6s_map_asks_for_every_link_and_device() -> None:
     page.children[0].children[1].value = 3
     assert len(set(asked)) == 61 * 61
     assert {row[2:] for row in asked} == {(34 * 1024, 24 * 1024**2, 3 * 72 * 1024**2)}
-    assert "width 1024 with 3 layers between" in alt(page)
+    assert "width 1024 with 3 layers in between" in alt(page)
 
 
 def test_lab_6_names_a_choice_that_is_none() -> None:
