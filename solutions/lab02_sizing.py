@@ -36,9 +36,9 @@
 # | 2.9 What an operation outputs | stretch | 4 | 1 |
 # | 2.10 One tensor per layer | stretch | 3 | 1 |
 # | 2.11 Find the leak | stretch | 7 | 2 |
-# | 2.12 A real step, predicted | stretch | 30 | 4 |
+# | 2.12 A real step, predicted | stretch | 29 | 4 |
 # | **core** | | **74** | **18** |
-# | **stretch** | | **44** | **8** |
+# | **stretch** | | **43** | **8** |
 #
 # The core stands alone; 2.1 includes two minutes for this page. In each exercise you **predict** (not
 # graded), **write** a function, **measure**, and **explain** the difference to yourself. Measurements wait
@@ -957,7 +957,7 @@ score("lab02-find_the_leak", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-predict_training-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.12 A real step, predicted (stretch, 4 points, 30 minutes)
+# ## 2.12 A real step, predicted (stretch, 4 points, 29 minutes)
 #
 # Predict all of a real step: `peakmem.nn.GPT` in float32 with flash attention, no dropout, and a tied head,
 # under `AdamW(foreach=False)`, which updates one parameter tensor after the other. It is the *third* step:
