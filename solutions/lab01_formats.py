@@ -75,7 +75,7 @@ peakmem.lab("lab01_formats")
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-integer_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.1 Integers, three ways (core, 2 points, 9 minutes)
 #
-# An *encoding* says what each bit is worth. Weights quantized to int8 or int4 are stored as such integers.
+# An *encoding* says what each bit is worth. int8 and int4 weights are such integers.
 # With $n$ bits:
 #
 # | encoding | what the bits are worth | range |
@@ -230,8 +230,8 @@ lab01.show_bit_fields()
 # | 255 | $F = 0$: infinity with that sign; otherwise NaN, "not a number" |
 #
 # The 127 is the **bias**: it lets $E$ stand for negative powers too. The leading 1 isn't stored, so 23 bits
-# give 24 bits of precision. With exponent field 0 there is none, or no pattern could be zero. The power
-# there is $2^{-126}$, as for $E = 1$, so the gap stays the same.
+# give 24 bits of precision. Exponent field 0 has no leading 1; otherwise no pattern could be zero. Its power
+# is $2^{-126}$, as for $E = 1$, so the gap stays the same.
 #
 # Write `decode_fp32(bits)`:
 # - Return the value of the 32 `bits` as a Python float, which holds every fp32 value exactly.
@@ -461,7 +461,7 @@ self_check(
             (0b0_1000_100, 3.0, "1.5 * 2**1: is the bias 7?"),
             (0b1_0111_000, -1.0, "bit 7 is the sign"),
             (0b0_0000_001, 2.0**-9, "exponent field 0: no leading 1, and 2**-6"),
-            (0b1_0000_000, -0.0, "minus zero: keep the sign"),
+            (0b1_0000_000, -0.0, "minus zero: -1.0 * 0 is -0.0, but the integer -1 * 0 is 0"),
             (0b0_1111_000, 256.0, "exponent field 15 holds numbers too; there is no infinity"),
             (0b0_1111_111, math.nan, "S.1111.111 is NaN"),
             (0b1_1111_111, math.nan, "S.1111.111 is NaN, with either sign"),
@@ -543,6 +543,10 @@ def bf16_of(pattern):
 self_check(
     bf16_of,
     [
+        Case((np.ones(shape, np.float32),), np.full(shape, 0x3F80), hint, function=to_bf16)
+        for shape, hint in [((2, 3), "keep the shape"), ((2, 0, 3), "an empty array stays empty")]
+    ]
+    + [
         Case((pattern,), result, hint, label=f"0x{pattern:08X} becomes {result}")
         for pattern, result, hint in [
             (0x3F800000, "0x3F80", "1.0 is exact"),
@@ -558,17 +562,11 @@ self_check(
         ]
     ]
     + [
-        Case((np.ones(shape, np.float32),), np.full(shape, 0x3F80), hint, function=to_bf16)
-        for shape, hint in [((2, 3), "keep the shape"), ((2, 0, 3), "an empty array stays empty")]
-    ]
-    + [
-        Case(
-            (to_bf16,),
-            [],
-            "the rules of 1.3 forbid these, and grading checks your code for them",
-            label="no tool that the rules forbid",
-            function=lab01.not_allowed,
-        )
+        Case((to_bf16,), [], hint, label=label, function=function)
+        for label, function, hint in [
+            ("no tool that the rules forbid", lab01.not_allowed, "see the rules of 1.3"),
+            ("no Python loop", lab01.python_loops, "one numpy operation works on all elements"),
+        ]
     ],
     equal=whole(),
 )
@@ -590,8 +588,8 @@ score("lab01-to_bf16", globals())
 # ## 1.7 The lost update (core, 1 point, 8 minutes)
 #
 # To train 16-bit weights, you add updates to them, and each sum is rounded. From 1 to 2, bf16's numbers are
-# $2^{-7}$ apart, 0.8% of 1. Add less than half of that to one of them, and the sum rounds back, in this
-# step and in all later ones.
+# $2^{-7}$ apart, 0.8% of 1. Add less than half of that to one of them, and the sum rounds back, now and
+# in all later steps.
 #
 # `rounded(x, exponent_bits, mantissa_bits)` is given. It returns the nearest number in a format of 1.4,
 # ties to even; infinity past the largest.
@@ -661,9 +659,9 @@ score("lab01-update_lost", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.8 Find the leak (core, 2 points, 8 minutes)
 #
-# `wasteful_halves` keeps 16-bit copies of fp32 tensors: it views each number as two 16-bit integers and
-# keeps the second, the upper half. The values are right (bf16, truncated instead of rounded). The memory is
-# not.
+# `wasteful_halves` keeps 16-bit copies of fp32 tensors: it views each number as two 16-bit integers (a
+# *view* is another look at the same memory) and keeps the second, the upper half. The values are right
+# (truncated bf16). The memory is not.
 #
 # **Predict first.** 16 tensors take 1 MiB each in fp32. How many MiB should be live once only their
 # halves are left?
@@ -716,7 +714,7 @@ self_check(
         Case(
             (upper_halves,),
             lab01.halves_of_three(wasteful_halves),
-            "return the same list of int16 tensors",
+            "return the same int16 numbers: cut off, without rounding",
             label="three small tensors give the same halves",
         ),
         Case(
@@ -832,7 +830,9 @@ self_check(
         Case((1 + 2**-24,), "0x3F800000", "a tie: the even pattern is the lower one"),
         Case((1 + 3 * 2**-24,), "0x3F800002", "a tie: the even pattern is the upper one"),
         Case((1 + 2**-24 + 2**-40,), "0x3F800001", "more than half a gap above 1.0"),
-        Case((2 - 2**-25,), "0x40000000", "the count rounds up to 2**24: it carries"),
+        Case(
+            (2 - 2**-25,), "0x40000000", "the count rounds up to 2**24: + carries into the exponent"
+        ),
         Case((2.0**-149,), "0x00000001", "the smallest subnormal number"),
         Case((0.75 * 2.0**-149,), "0x00000001", "more than half of the smallest number"),
         Case((2.0**-150,), "0x00000000", "a tie between 0 and the smallest one"),

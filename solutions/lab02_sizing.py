@@ -33,10 +33,10 @@
 # | 2.6 How long a tensor lives | core | 15 | 3 |
 # | 2.7 The live bytes, step by step | core | 7 | 2 |
 # | 2.8 In your own words | core | 6 | 2 |
-# | 2.9 What an operation outputs | stretch | 3 | 1 |
+# | 2.9 What an operation outputs | stretch | 4 | 1 |
 # | 2.10 One tensor per layer | stretch | 3 | 1 |
 # | 2.11 Find the leak | stretch | 7 | 2 |
-# | 2.12 A real step, predicted | stretch | 30 | 4 |
+# | 2.12 A real step, predicted | stretch | 29 | 4 |
 # | **core** | | **74** | **18** |
 # | **stretch** | | **43** | **8** |
 #
@@ -288,7 +288,7 @@ sample_rows = [
 def names_found(table):
     """Return the names sorted, from any collection."""
     found = inconsistent_rows(table)
-    return found if isinstance(found, str) else sorted(found)
+    return found if isinstance(found, str) else sorted(found, key=str)
 
 
 self_check(
@@ -297,7 +297,7 @@ self_check(
         Case(
             (sample_rows,),
             ["narrow", "wide"],
-            "12 x 64 is 768, neither 770 nor 720",
+            "the names of rows where 12 x 64 = 768 isn't d_model: 770 and 720",
             label="three rows",
         ),
         Case((sample_rows[:1],), [], "12 x 64 is 768: nothing to report", label="one good row"),
@@ -401,7 +401,12 @@ self_check(
         Case(("attention", 3, 1, 4, 2), 222, "probabilities grow with the square of s"),
         Case(("attention", 3, 2, 5, 2), 510, "2 heads for a width of 5: use n_heads, not d_head"),
         Case(("attention", 2, 1, 4, 2), 88, "11sbh", kwargs={"attention": "flash"}),
-        Case(("", 2, 1, 4, 2), raises=ValueError, hint="no 'sdpa'", kwargs={"attention": "sdpa"}),
+        Case(
+            ("", 2, 1, 4, 2),
+            raises=ValueError,
+            hint="'sdpa' is neither standard nor flash",
+            kwargs={"attention": "sdpa"},
+        ),
     ],
     equal=whole(),
 )
@@ -473,8 +478,20 @@ self_check(
             (seq, shape, budget), expected, hint, label=f"{seq} tokens, {budget} bytes: {expected}"
         )
         for seq, shape, budget, expected, hint in [
-            (3, one_layer, 1728 + 3 * 249, 3, "a budget that is met exactly fits"),
-            (3, one_layer, 1728 + 3 * 249 - 1, 2, "one byte short of the third sequence"),
+            (
+                3,
+                one_layer,
+                1728 + 3 * 249,
+                3,
+                "16 bytes for 108 parameters, 249 per sequence; met exactly, it fits",
+            ),
+            (
+                3,
+                one_layer,
+                1728 + 3 * 249 - 1,
+                2,
+                "a byte short of the third; positions: context of them, not seq",
+            ),
             (3, one_layer, 1728 + 248, 0, "one byte short of the first sequence"),
             (3, one_layer, 1000, 0, "the parameters alone do not fit; a batch is never below 0"),
             (7, one_layer, 1728 + 720, 0, "seq may exceed context: 34 * 7 * 2 + 5 * 7 * 7 = 721"),
@@ -593,17 +610,20 @@ in_training = [("h", 0, 6), ("a", 1, 2), ("r", 2, 4), ("y", 3, 3)]
 self_check(
     lifetimes,
     [
-        Case((residual, False), in_inference, "saves count in training only", label="inference"),
+        Case((relu, False), [("y", 0, 0)], "no operation makes x: leave it out", label="one step"),
+        Case(
+            (residual, False),
+            in_inference,
+            "the last reader counts; saves don't",
+            label="inference",
+        ),
         Case(
             (residual, True),
             in_training,
-            "h waits for a's backward, at step 6 (its own, at 7, needs x); nothing saves a",
+            "h waits for a's backward, at step 6, though r reads it at 2; nothing saves a",
             label="training",
         ),
         Case((relu, True), [("y", 0, 1)], "an operation may save its own output", label="relu"),
-        Case(
-            (relu, False), [("y", 0, 0)], "x is not listed: no operation makes it", label="one step"
-        ),
     ],
 )
 if predicted(predicted_live_inference, predicted_live_training, question="how many are live?"):
@@ -658,7 +678,11 @@ def live_bytes(tensors: list[tuple[int, int, int]], n_steps: int) -> list[int]:
 self_check(
     live_bytes,
     [
-        Case(([(10, 0, 1), (5, 1, 3)], 3), [10, 15, 5], "both live at step 1"),
+        Case(
+            ([(10, 0, 1), (5, 1, 3)], 3),
+            [10, 15, 5],
+            "both live at step 1; steps from n_steps on are cut off",
+        ),
         Case(([(10, -2, 0), (5, 2, 9)], 3), [10, 0, 5], "cut off what lies outside"),
         Case(([(10, -5, -3), (5, 7, 9)], 3), [0, 0, 0], "both lie outside"),
         Case(([(5, 0, 1), (5, 0, 1)], 2), [10, 10], "two tensors may be equal"),
@@ -724,7 +748,7 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 lab02.memory_sliders(gpt_parameters, layer_activation_bytes)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-activation_elements-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.9 What an operation outputs (stretch, 1 point, 3 minutes)
+# ## 2.9 What an operation outputs (stretch, 1 point, 4 minutes)
 #
 # | op | output |
 # |---|---|
@@ -858,8 +882,8 @@ score("lab02-boundary_bytes", globals())
 #
 # This evaluates a model batch by batch. Its losses are right, and yet its memory grows with every batch.
 #
-# **Predict first.** Twelve batches, each with 1.5 MiB of activations that autograd keeps. How many MiB should
-# evaluation need, at most?
+# **Predict first.** There are 28 batches, each with 1.5 MiB of activations that autograd keeps. How many
+# MiB should evaluation need, at most?
 
 # %%
 predicted_evaluation_mib = None  # your prediction, a number
@@ -917,7 +941,7 @@ self_check(
             (evaluate,),
             "within the 6.3 MiB allowed",
             "something still keeps old batches alive: does a loss have a grad_fn?",
-            label="the peak of 12 batches",
+            label="the peak of 28 batches",
             function=lab02.evaluation_peak,
         ),
     ],
@@ -933,7 +957,7 @@ score("lab02-find_the_leak", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-predict_training-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 2.12 A real step, predicted (stretch, 4 points, 30 minutes)
+# ## 2.12 A real step, predicted (stretch, 4 points, 29 minutes)
 #
 # Predict all of a real step: `peakmem.nn.GPT` in float32 with flash attention, no dropout, and a tied head,
 # under `AdamW(foreach=False)`, which updates one parameter tensor after the other. It is the *third* step:
@@ -1038,8 +1062,10 @@ def number_of(key, shape, batch, seq):
 
 def error_of(key, measured, shape, batch, seq):
     """Say how far one of the numbers is from a measured one."""
-    off = 100 * abs(predict_training(shape, batch, seq)[key] / measured(shape, batch, seq) - 1)
-    return "off by less than 1%" if off < 1 else f"off by {off:.1f}%"
+    off = 100 * (predict_training(shape, batch, seq)[key] / measured(shape, batch, seq) - 1)
+    if abs(off) < 1:
+        return "off by less than 1%"
+    return f"{abs(off):.1f}% too {'high' if off > 0 else 'low'}"
 
 
 def shape_of(n_layers, d_model, vocab, context):

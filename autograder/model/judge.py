@@ -70,7 +70,7 @@ def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdi
     left: dict[str, float] = {}
     for _, part, finding in failed:
         left[part] = min(finding.points, left.get(part, finding.points))
-    earned = {part: left.get(part, points) for part, points in task.parts.items()}
+    earned = {part: left.get(part, points) for part, points in _paying(task).items()}
     beside = f" {_BESIDE_SOLUTIONS}" if any(a.beside_solutions for a in answers) else ""
     if not failed:
         return _verdict(task, "right", f"Right.{beside}", earned)
@@ -84,6 +84,11 @@ def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdi
     return _verdict(task, status, message, earned, mistake)
 
 
+def _paying(task: Task) -> dict[str, float]:
+    """The parts that are worth points: no student reads that a part worth nothing isn't earned."""
+    return {part: points for part, points in task.parts.items() if points}
+
+
 def _verdict(
     task: Task,
     status: Status,
@@ -95,7 +100,7 @@ def _verdict(
     return Verdict(
         task=task.id,
         status=status,
-        earned=dict.fromkeys(task.parts, 0.0) if earned is None else earned,
+        earned=dict.fromkeys(_paying(task), 0.0) if earned is None else earned,
         max_points=task.points,
         message=message,
         mistake=mistake,

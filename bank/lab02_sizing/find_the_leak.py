@@ -195,6 +195,16 @@ def evaluate(model, batches):
     return [F.cross_entropy(model(x), targets).item() for x, targets in batches]
 
 
+# %% wrong: left_in_eval
+"""Switches to evaluation mode and doesn't switch back."""
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    model.eval()
+    return [F.cross_entropy(model(x), targets).item() for x, targets in batches]
+
+
 # %% wrong: gradients_left_off
 """Switches gradients off for everybody, and never on again."""
 import torch

@@ -51,6 +51,12 @@ def inconsistent_rows(table):
     return {row["name"] for row in table if row["d_model"] // row["n_heads"] != row["d_head"]}
 
 
+# %% wrong: floored_heads
+"""Divides by the heads' width with //."""
+def inconsistent_rows(table):
+    return {row["name"] for row in table if row["d_model"] // row["d_head"] != row["n_heads"]}
+
+
 # %% wrong: layers_for_heads
 """Multiplies by the layers instead of the heads."""
 def inconsistent_rows(table):

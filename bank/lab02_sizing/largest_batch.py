@@ -126,6 +126,16 @@ def largest_batch(seq, shape, budget_bytes):
     return max(0, left // example)
 
 
+# %% wrong: seq_for_context
+"""Counts as many positions as a sequence has tokens."""
+def largest_batch(seq, shape, budget_bytes):
+    L, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + seq + 2) * d + L * (12 * d * d + 13 * d)
+    example = L * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    left = budget_bytes - 16 * parameters
+    return max(0, left // example)
+
+
 # %% wrong: flash
 """Without scores."""
 def largest_batch(seq, shape, budget_bytes):

@@ -52,6 +52,10 @@ def _with_example(kept: Callable[[int, _Shape], int]) -> Callable[[int, _Shape, 
     return mutant
 
 
+def _seq_for_context(seq: int, shape: _Shape, budget: int) -> int:
+    return _batch(seq, {**shape, "context": seq}, budget)
+
+
 def _strictly(seq: int, shape: _Shape, budget: int) -> int:
     return _batch(seq, shape, budget - 1)
 
@@ -125,6 +129,7 @@ largest_batch = Task(
             "default_context": _with_parameters(
                 lambda shape: _parameters({**shape, "vocab": 50257, "context": 2048})
             ),
+            "seq_for_context": _seq_for_context,
             "one_layer": _with_example(
                 lambda seq, shape: _one_example(seq, {**shape, "n_layers": 1})
             ),
@@ -154,6 +159,8 @@ largest_batch = Task(
         "head_untied": "You count the head as a matrix of its own. It is tied: it *is* the token "
         "embedding, which you count already.",
         "default_context": "Take vocab and context from the shape; you use GPT-3's for all models.",
+        "seq_for_context": "The position embedding has a vector for each of the shape's context "
+        "positions, however long the sequences are; you count seq of them.",
         "one_layer": "Each layer keeps its activations: multiply by n_layers.",
         "flash": "Attention is standard here, so its probabilities are kept, too: 5as^2b bytes per "
         "layer.",

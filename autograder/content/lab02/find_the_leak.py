@@ -76,6 +76,11 @@ def _left_off(model: nn.Module, batches: _Batches) -> list[float]:
     return losses
 
 
+def _left_in_eval(model: nn.Module, batches: _Batches) -> list[float]:
+    model.eval()
+    return evaluate(model, batches)
+
+
 def _sizes(rng: np.random.Generator, count: int, rows: int, width: int) -> dict[str, int]:
     return {"count": count, "rows": rows, "width": width, "seed": int(rng.integers(2**20))}
 
@@ -107,6 +112,8 @@ find_the_leak = leak_task(
             "can't train any more. Evaluate under `torch.no_grad()`, which ends.",
             "gradients_left_off": "After your function torch no longer records gradients. Use "
             "`with torch.no_grad():`, which ends.",
+            "left_in_eval": "After your function the model is in evaluation mode. Leave its mode "
+            "alone, or restore it at the end.",
             "mean_only": "You return one mean loss. Return the loss of each batch.",
             "running_sum": "You return running sums. Return the loss of each batch.",
         },
@@ -114,6 +121,7 @@ find_the_leak = leak_task(
             "mean_only": _mean_only,
             "running_sum": _sums,
             "frozen": _frozen,
+            "left_in_eval": _left_in_eval,
             "gradients_left_off": _left_off,
         },
         leaks={"graphs_stay": _batches(5), "batches_stay": _batches(0)},

@@ -52,6 +52,18 @@ def _own_saves_only(graph: _Graph, training: bool) -> _Lives:
     return _lives(own, training)
 
 
+def _last_overwritten(graph: _Graph, training: bool) -> _Lives:
+    """Each reader's step replaces the one before, even by an earlier step."""
+    n = len(graph)
+    last = {op["name"]: i for i, op in enumerate(graph)}
+    for i, op in enumerate(graph):
+        steps = dict.fromkeys(op["inputs"], i)
+        if training:
+            steps |= dict.fromkeys(op["saves"], 2 * n - 1 - i)
+        last |= {name: step for name, step in steps.items() if name in last}
+    return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
+
+
 def _next_step_only(graph: _Graph, training: bool) -> _Lives:
     """Every output is used by the next operation and no other, as in a chain."""
     chain = [{**op, "inputs": [graph[i - 1]["name"]] if i else []} for i, op in enumerate(graph)]
@@ -134,6 +146,7 @@ lifetimes = Task(
             "saves_are_inputs": lambda graph, training: _lives(
                 graph, training, keys=("inputs", "inputs")
             ),
+            "last_overwritten": _last_overwritten,
             "next_step_only": _next_step_only,
             "last_excluded": lambda graph, training: [
                 (name, first, last + 1) for name, first, last in _lives(graph, training)
@@ -157,6 +170,8 @@ lifetimes = Task(
         "all of them.",
         "own_saves_only": "An operation may save its inputs, which other operations made: look "
         "for the name in every operation's `saves`.",
+        "last_overwritten": "Yours writes each step over the one before, so an early step can "
+        "replace a later one. Raise the last step only, with `max`.",
         "next_step_only": "A value may be read by any later operation, as in a residual "
         "connection, and not only by the next one.",
         "last_excluded": "last_step is the last step at which the value lives, not the one after.",

@@ -91,6 +91,7 @@ inconsistent_rows = Task(
         _inconsistent,
         {
             "floor_division": _where(lambda row: row["d_model"] // row["n_heads"] != row["d_head"]),
+            "floored_heads": _where(lambda row: row["d_model"] // row["d_head"] != row["n_heads"]),
             "divisibility_only": _where(lambda row: row["d_model"] % row["n_heads"] != 0),
             "too_wide_only": _where(lambda row: row["n_heads"] * row["d_head"] > row["d_model"]),
             "too_narrow_only": _where(lambda row: row["n_heads"] * row["d_head"] < row["d_model"]),
@@ -103,6 +104,8 @@ inconsistent_rows = Task(
     ),
     mistakes={
         "floor_division": "// drops the remainder: 5140 // 40 is 128, and yet 40 * 128 is not "
+        "5140. Multiply instead.",
+        "floored_heads": "// drops the remainder: 5140 // 128 is 40, and yet 40 * 128 is not "
         "5140. Multiply instead.",
         "divisibility_only": "You only ask whether the heads divide d_model. A row can fail even "
         "so, if d_head is another number.",

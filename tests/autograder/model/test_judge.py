@@ -44,6 +44,13 @@ def test_a_part_is_earned_only_if_all_its_cases_pass():
     assert verdict.message == "no Not earned: hard."
 
 
+@pytest.mark.parametrize("ok", [True, False])
+def test_a_part_worth_nothing_is_not_listed(ok):
+    task = replace(TASK, parts={"easy": 0.0, "hard": 2.5})
+    verdict = judge(task, [EASY, HARD], [Answer(Finding(ok)), Answer(Finding(True))])
+    assert dict(verdict.earned) == {"hard": 2.5}
+
+
 def test_a_mistake_has_to_explain_every_failure():
     both = Finding(False, "said", ("second", "first"))
     assert verdict_on((EASY, both), (HARD, both)).mistake == "first"

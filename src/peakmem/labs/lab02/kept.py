@@ -14,7 +14,7 @@ from peakmem.measure.reference_models import GPT
 
 __all__ = ["show_kept", "show_variants"]
 
-_SEQ, _BATCH, _D_MODEL, _HEADS = 1024, 2, 768, 12
+_SEQ, _BATCH, _D_MODEL, _HEADS = 256, 2, 384, 6
 _SBH = _SEQ * _BATCH * _D_MODEL
 
 Kept = tuple[str, tuple[int, ...], int]
