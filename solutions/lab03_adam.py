@@ -271,6 +271,7 @@ if predicted(predicted_steps, question="Adam's steps to a loss below 1?"):
     curves = {f"{step.__name__}, lr {lr:g}": losses for step, (lr, losses) in best.items()}
     figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
     plots.loss_curves(ax, curves)
+    ax.axhline(1, color="0.6", linewidth=1, zorder=1)
     show_figure(
         figure,
         "Loss over 120 steps, both from 4.2: Adam's curve falls below 1 well before SGD's, which jumps "
@@ -396,6 +397,7 @@ if predicted(predicted_saving, question="bytes per parameter that mixed precisio
     }
     figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
     plots.stacked_bars(ax, bars, label="bytes per parameter")
+    ax.set_xticks(range(0, 21, 4))
     show_figure(
         figure,
         "Stacked bars of bytes per parameter: fp32 16, mixed 16, mixed with fp32 gradients 18, bf16 8, "
