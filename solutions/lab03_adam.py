@@ -84,7 +84,8 @@ print("This lab measures on the CPU, even if you have a GPU: the bytes are the s
 #
 # Write `adam_step`, which makes one step and returns nothing.
 # - `params` are leaf tensors that require a gradient, the same ones in the same order at each call. Change
-#   them **in place**. Some aren't contiguous: there `view(-1)` fails and `reshape(-1)` copies.
+#   them **in place**, under `torch.no_grad()`. Some aren't contiguous: there `view(-1)` fails and
+#   `reshape(-1)` copies.
 # - `grads` has one gradient per parameter; leave them unchanged. `None` means that the parameter took no
 #   part: leave it, its moments and its step count alone.
 # - `state` is an empty dict at first. Keep everything that must last in it, under keys you choose; two models
@@ -143,7 +144,7 @@ self_check(
         Case(
             (1.0, [0.5]),
             (0.900000002,),  # eps is the 2 at the end
-            "work it out on paper with t = 1, where both hats are exact; update under torch.no_grad()",
+            "update under torch.no_grad(); work it out on paper with t = 1, where both hats are exact",
             fast,
             label="the example: 0.5",
             wrong=changed
@@ -151,6 +152,7 @@ self_check(
                 (1.0,): "change the parameter in place, under torch.no_grad()",
                 (0.683772434,): "the moments start at 0: divide them by 1 - beta ** t",
                 (0.92558632,): "t counts from 1",
+                (math.nan,): "t counts from 1: at t = 0 you divide by 1 - beta ** 0, which is 0",
                 (0.800000008,): "divide by the square root of v",
                 (1.099999998,): "subtract the step",
                 (0.90000067,): "the step count is float32: keep it a Python int",
@@ -167,6 +169,8 @@ self_check(
             label="gradients 0.5, -2",
             wrong={
                 (0.900000002, 0.888321429): "keep the plain moments; the hats are for one step",
+                (0.900000002, 1.000000001): "put the new m, v and t into `state`: `m = ...` alone "
+                "only gives a new meaning to the name m",
                 (0.900000002, 0.950336923): "beta1 belongs to m, beta2 to v",
             },
         ),
@@ -176,6 +180,10 @@ self_check(
             "None leaves the parameter, its moments and its count alone",
             fast,
             label="gradients 0.5, None, -2",
+            wrong={
+                (0.900000002, 0.900000002, 0.948031282): "the count rises in a call with None: "
+                "each parameter has a count of its own"
+            },
         ),
         Case(
             (1.0, [0.5, 0.0]),
@@ -263,6 +271,7 @@ if predicted(predicted_steps, question="Adam's steps to a loss below 1?"):
     curves = {f"{step.__name__}, lr {lr:g}": losses for step, (lr, losses) in best.items()}
     figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
     plots.loss_curves(ax, curves)
+    ax.axhline(1, color="0.6", linewidth=1, zorder=1)
     show_figure(
         figure,
         "Loss over 120 steps, both from 4.2: Adam's curve falls below 1 well before SGD's, which jumps "
@@ -343,17 +352,17 @@ self_check(
         Case(
             ("mixed",),
             dict(zip(parts, (2, 2, 4, 4, 4), strict=True)),
-            "the step is wider than the weights: 4 bytes of master weights",
+            "the step is wider than the weights: master weights and moments of 4 bytes",
         ),
         Case(
             ("mixed_fp32_grads",),
             dict(zip(parts, (2, 4, 4, 4, 4), strict=True)),
-            "these gradients are float32",
+            "these gradients are float32, and so is the step",
         ),
         Case(
             ("bf16",),
             dict(zip(parts, (2, 2, 0, 2, 2), strict=True)),
-            "the moments are as wide as the step",
+            "the step is as wide as the weights: no copy, and moments of 2 bytes",
         ),
         Case(
             ("sgd",), dict(zip(parts, (4, 4, 0, 0, 0), strict=True)), "plain SGD remembers nothing"
@@ -388,6 +397,7 @@ if predicted(predicted_saving, question="bytes per parameter that mixed precisio
     }
     figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
     plots.stacked_bars(ax, bars, label="bytes per parameter")
+    ax.set_xticks(range(0, 21, 4))
     show_figure(
         figure,
         "Stacked bars of bytes per parameter: fp32 16, mixed 16, mixed with fp32 gradients 18, bf16 8, "
@@ -551,6 +561,7 @@ self_check(
             | {
                 8: "look into lists too, and count storages whole",
                 40: "two views of one storage: once",
+                4020: "the dict's keys, the parameters, don't count",
             },
         ),
         Case(
@@ -583,8 +594,8 @@ score("lab03-measured_state_bytes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-step_timeline-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.5 What is live, and when (core, 2 points, 11 minutes)
 #
-# Bytes per parameter say how much, not *when*. Training runs out of memory at one moment: the
-# first or second backward, or the first step. So follow the live bytes from event to event; 3.9 looks inside.
+# Bytes per parameter say how much, not *when*. Training runs out of memory at the moment when most is live.
+# So follow the live bytes from event to event; 3.9 looks inside a step.
 #
 # Write `step_timeline(param_bytes, activation_bytes, events)`: the bytes live just after each event of
 # float32 training with Adam. With $P$ of parameters and $A$ of activations per forward:
@@ -644,22 +655,42 @@ self_check(
             label="the example",
             wrong={
                 (10, 13, 20, 40): "these are the bytes before each event",
+                (3, 10, 30, 33): "the parameters count at all times",
                 (13, 20, 30, 33): "Adam has two moments",
                 (13, 20, 30, 30): "the step leaves the gradients, and makes two moments",
                 (13, 23, 43, 46): "backward frees the activations of one forward",
             },
         ),
         Case(
-            (10, 3, [*once, FREE]), [13, 20, 40, 30], "True frees the gradients; the moments stay"
+            (10, 3, [*once, FREE]),
+            [13, 20, 40, 30],
+            "True frees the gradients; the moments stay",
+            label="set_to_none=True after a step",
         ),
-        Case((10, 3, ["forward", "backward", ZERO]), [13, 20, 20], "False frees nothing"),
-        Case((10, 3, [ZERO, "step", "forward"]), [10, 10, 13], "without gradients nothing is made"),
+        Case(
+            (10, 3, ["forward", "backward", ZERO]),
+            [13, 20, 20],
+            "False frees nothing",
+            label="set_to_none=False after a backward",
+        ),
+        Case(
+            (10, 3, [ZERO, "step", "forward"]),
+            [10, 10, 13],
+            "without gradients nothing is made",
+            label="a step without gradients",
+        ),
         Case(
             (10, 3, ["forward", "forward", "backward", "backward"]),
             [13, 16, 23, 20],
             "one backward frees one forward's activations; the second adds in place",
+            label="two forwards, two backwards",
         ),
-        Case((10, 3, [*once, *once]), [13, 20, 40, 43, 40, 40], "moments are made once"),
+        Case(
+            (10, 3, [*once, *once]),
+            [13, 20, 40, 43, 40, 40],
+            "moments and gradients are made once",
+            label="two iterations without zero_grad",
+        ),
     ],
 )
 if predicted(predicted_iteration, question="the iteration with the most live memory?"):
@@ -772,19 +803,22 @@ def train_in_two_stages(model, make_optimizer, batches) -> list[float]:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 3.6, find the leak
-*results, peak = lab03.training_of(two_stages)()  # losses and weights of a small model
 self_check(
-    lab03.training_of(train_in_two_stages),
+    lab03.results_of(train_in_two_stages),
     [
         Case(
             (),
-            (*results, "within 3.5 P"),
-            "the results of two_stages: the same halves and rates, a new optimizer in each stage",
-            label="results and peak",
-            wrong={
-                (*results, peak): "fast lives on through the second stage: what still refers to it?"
-            },
-        )
+            lab03.results_of(two_stages)(),
+            "the same halves and rates, zero_grad() after each step, a new optimizer in each stage",
+            label="losses and weights",
+        ),
+        Case(
+            (),
+            "within 3.5 P",
+            "the first optimizer lives on through the second stage: what still refers to it?",
+            label="peak",
+            function=lab03.peak_of(train_in_two_stages),
+        ),
     ],
     equal=close(1e-4),
 )
@@ -1012,7 +1046,7 @@ if predicted(predicted_fused_peak, question="fused's peak in P?"):
 # | `optimizer` | temporaries at most |
 # |---|---|
 # | `"for-loop"` | twice a tensor's bytes + the bytes of the tensor before it, if any; at the worst tensor |
-# | `"foreach"` | the roots of all tensors at once, $P$ |
+# | `"foreach"` | the roots of all tensors at once, then divided in place: $P$ |
 # | `"fused"` | none |
 #
 # Write `peak_of_step(shapes, activation_bytes, optimizer)` for a step once the moments exist: the tuple of
@@ -1060,6 +1094,8 @@ self_check(
             wrong={
                 (880, "step"): "the quotient of the tensor before is still live",
                 (760, "step"): "root and quotient: two",
+                (800, "step"): "root and quotient: two, and the quotient of the tensor before",
+                (1020, "step"): "in the step the activations are gone",
             },
         ),
         Case(
@@ -1196,7 +1232,7 @@ self_check(
         Case(
             (),
             (-0.1,),
-            "cut the parameter itself",
+            "reshape and flatten copy such a parameter: cut the parameter itself",
             label="not contiguous",
             function=lab03.on_transposed(lean_adam_step),
         ),
@@ -1297,8 +1333,10 @@ self_check(
                     1.0,
                 ): "backward alone makes the step: register a hook",
                 (0.7, 0.7, True, 0.7, 0.7, True, 0.994): "set param.grad to None once it is used",
+                (0.7, 0.7, True, 0.7, 0.7, True, 0.991): "set param.grad to None once it is used",
                 (0.7, 0.7, False, 0.4, 0.4, False, 0.994): "remove() must take the hooks away",
                 (0.7, 0.7, False, 0.7, 0.4, True, 0.994): "remove() must take all hooks away",
+                (0.7, 0.7, False, 0.4, 0.7, True, 0.994): "remove() must take all hooks away",
                 (1.3, 1.3, False, 1.3, 1.3, True, 1.006): "subtract the step",
             },
         ),

@@ -32,8 +32,8 @@
 # | exercise | part | minutes | points |
 # |---|---|---|---|
 # | 4.1 Checkpoint | core | 28 | 6 |
-# | 4.2 Segments | core | 9 | 2 |
-# | 4.3 The square-root rule | core | 17 | 3 |
+# | 4.2 Segments | core | 7 | 2 |
+# | 4.3 The square-root rule | core | 19 | 3 |
 # | 4.4 Find the leak | core | 12 | 2 |
 # | 4.5 In your own words | core | 8 | 2 |
 # | 4.6 What does backward wait for? | stretch | 9 | 3 |
@@ -92,10 +92,10 @@ if DEVICE == "cuda":
 # *Example:* `y = checkpoint(torch.exp, x); y.sum().backward()` gives `x.grad == exp(x)` and calls `exp` twice.
 #
 # The stub is a `torch.autograd.Function`: torch calls its `forward`, and later its `backward` with one gradient
-# for each result. `checkpoint` returns `Recompute.apply(fn, *args)`. Arguments and `backward`'s return values are
-# done for you: the tensors of `kept_arguments` start a new graph, so their `.grad` is what arrives at them. Your
-# steps:
-# 1. In `forward`, put the RNG state on `ctx`, and call `fn`. `torch.get_rng_state()` returns the CPU's, 5 KiB.
+# for each result. Both get the same `ctx`: what `forward` puts on it, `backward` finds there. `checkpoint` returns
+# `Recompute.apply(fn, *args)`. Arguments and `backward`'s return values are done for you: the tensors of
+# `kept_arguments` start a new graph, so the gradients that arrive at them are in their `.grad`. Your steps:
+# 1. In `forward`, put the RNG state on `ctx`, and return what `fn` returns. `torch.get_rng_state()` returns the CPU's, 5 KiB.
 # 2. In `backward`, go back to that state with `torch.set_rng_state(state)`. After the second call, set the state
 #    to what it was when `backward` began.
 # 3. Make the second call under `torch.enable_grad()`. Torch runs `backward`, like `forward`, without a graph.
@@ -103,7 +103,7 @@ if DEVICE == "cuda":
 #    lists. Leave out each result that doesn't require a gradient, and its gradient.
 #
 # **Predict first.** 16 layers each save one result of 1 MiB. You checkpoint them in four segments of four.
-# Gradients in flight take 3 MiB. How many MiB are live at the peak, not counting the chain's own input?
+# The gradients that backward is working on take 3 MiB. How many MiB are live at the peak, not counting the chain's own input?
 
 # %%
 predicted_peak_mib = None  # your prediction, a number
@@ -230,7 +230,12 @@ self_check(
     gradients,
     [
         same_as_plain(
-            gradients, "The gradient of exp is exp(x).", "exp", torch.exp, x, wrong=of_exp
+            gradients,
+            "forward returns what fn returns. The gradient of exp is exp(x).",
+            "exp",
+            torch.exp,
+            x,
+            wrong=of_exp,
         ),
         same_as_plain(
             gradients, "Pass numbers and None through.", "a number among args", power, x, 3, y, None
@@ -245,7 +250,7 @@ self_check(
         ),
         same_as_plain(
             gradients,
-            "One backward for all results together, with the gradients of those that require one.",
+            "fn may return a tuple. One backward for all its tensors that require a gradient.",
             "three results",
             several,
             x,
@@ -261,7 +266,12 @@ self_check(
             function=calls,
             label="calls of fn",
         ),
-        same_as_plain(drawn, "Draw the same random numbers twice.", "a dropout", "gradient"),
+        same_as_plain(
+            drawn,
+            "Draw the same numbers twice: keep the RNG state from before the first call of fn.",
+            "a dropout",
+            "gradient",
+        ),
         same_as_plain(drawn, "Forward leaves the RNG as fn left it.", "after forward", "between"),
         same_as_plain(drawn, "Backward puts the RNG state back.", "after backward", "after"),
         Case(
@@ -362,7 +372,7 @@ if predicted(predicted_peak_mib, question="How many MiB are live at the peak, wi
 # gradients.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-run_in_segments-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 4.2 Segments (core, 2 points, 9 minutes)
+# ## 4.2 Segments (core, 2 points, 7 minutes)
 #
 # Backward begins with the *last* segment, which ran a moment ago. So that one should not be checkpointed.
 #
@@ -458,13 +468,20 @@ self_check(
             (3, 1), (list(range(3)), [0, 1]), "Segments of one layer: all but the last run again."
         ),
         Case(
-            (run_in_segments, 2), gradient(keep_all), label="the gradient of x", function=gradient
+            (run_in_segments, 2),
+            gradient(keep_all),
+            "Each layer runs once, in order, in forward and in its segment's second run.",
+            label="the gradient of x",
+            function=gradient,
         ),
         Case(
             (8, 4),
             5,
             "Too much is live after forward.",
-            wrong={8: "Each layer's input is kept: a whole segment is one call of checkpoint."},
+            wrong={
+                2: "The last segment keeps its results: it isn't checkpointed.",
+                8: "Each layer's input is kept: a whole segment is one call of checkpoint.",
+            },
             function=live_units,
         ),
     ],
@@ -480,7 +497,7 @@ score("lab04-run_in_segments", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-sqrt_rule-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 4.3 The square-root rule (core, 3 points, 17 minutes)
+# ## 4.3 The square-root rule (core, 3 points, 19 minutes)
 #
 # How long should a segment be? With short segments many inputs wait. With long ones, recomputing one makes
 # many results live at once.
@@ -550,7 +567,12 @@ def least_peak(n, saved=1):
 self_check(
     peak_activations,
     [
-        Case((8, 3), 5, "The example's peak is 5."),
+        Case(
+            (8, 3),
+            5,
+            "The larger of two: forward's end, 3 + 2, and the second segment beside 2 inputs, 2 + 3.",
+            wrong={6: "While a segment is recomputed, only s - 1 inputs are live."},
+        ),
         Case((5, 5), 6, "One segment: five outputs and the chain's input."),
         Case((5, 9), 6, "A segment is never longer than the chain."),
         Case((6, 1), 7, "Segments of one layer: six inputs and one output."),
@@ -562,7 +584,13 @@ self_check(
         Case((8, 3), 6, "The example runs 6 layers again.", function=recomputed_layers),
         Case((8, 4), 4, "The last whole segment isn't recomputed.", function=recomputed_layers),
         Case((5, 9), 0, "One segment: nothing runs again.", function=recomputed_layers),
-        Case((15,), 7, "Try every length and take the least.", function=least_peak),
+        Case(
+            (15,),
+            7,
+            "Try every length and take one with the least peak.",
+            wrong={9: "Return the length, not its peak."},
+            function=least_peak,
+        ),
         Case((24, 5), 22, "`saved` changes which length is best.", function=least_peak),
         Case((24, 11), 34, "A rounded root isn't always best.", function=least_peak),
     ],
@@ -635,8 +663,9 @@ segment_sliders(peak_activations)
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 4.4 Find the leak (core, 2 points, 12 minutes)
 #
-# This training step is checkpointed in fours, and logs the mean square of each layer's output. Its results are
-# right. Its memory isn't: run the next cell. Copy its `leaky_step` as `step_with_log(layers, x)`, and fix it.
+# `leaky_step` below, a checkpointed training step, logs the mean square of each layer's output by *hooks*: functions
+# that torch calls after each run of a layer. The results are right, the memory isn't: run the cell. Then copy it
+# as `step_with_log(layers, x)`, and fix it.
 # - It returns the same numbers, leaves the same gradients, and leaves no hook on the layers.
 # - With 16 layers its peak is at most 14 times the bytes of `x`, `x` included, even when it is called again.
 # - The layers run through `torch.utils.checkpoint.checkpoint`, as they do now. It checks that the second run of a
@@ -746,9 +775,16 @@ self_check(
     [
         Case(
             (mended,),
+            6,
+            "A hook runs in both runs of its segment: return one number per layer.",
+            label="numbers in the log of 6 layers",
+            function=lambda step: len(logged(step)),
+        ),
+        Case(
+            (mended,),
             logged(leaky_step),
             "A hook runs in both runs of its segment, and what it computes with a graph is saved: "
-            "compute on output.detach(), or leave hooks until backward is done. One number per layer.",
+            "compute on output.detach(), or keep hooks until backward is done.",
             label="the log",
         ),
         Case(
@@ -921,7 +957,13 @@ self_check(
         ),
         saves(lambda x: torch.exp(2.5 * x), 4000, "exp saves its result.", "exp(2.5 x)"),
         saves(lambda x: x + 1, 0, "x + 1 saves nothing.", "x + 1"),
-        saves(lambda x: x[:10] ** 2, 4000, "A view keeps its whole storage.", "a slice"),
+        saves(
+            lambda x: x[:10] ** 2,
+            4000,
+            "A view keeps its whole storage.",
+            "a slice",
+            wrong={0: "Leave out views of an nn.Parameter only: this is a view of an input."},
+        ),
         saves(
             lambda x: x[:9] ** 2 + x[9:18] ** 2,
             4000,
@@ -1062,6 +1104,7 @@ def time_of_plan(stages, budget):
 
 image_net = [Stage(*numbers) for numbers in lab04.UNEQUAL_STAGES]
 three = [Stage(1, 4, 2), Stage(1, 4, 1), Stage(1, 4, 2)]
+too_large = {"too large": "A segment joins a plan only if it fits beside the outputs kept before."}
 # Here two small outputs cost less than a large one.
 detour = [
     Stage(*row) for row in ((1, 8, 1), (1, 9, 5), (1, 6, 1), (1, 6, 1), (20, 2, 1), (1, 14, 1))
@@ -1069,13 +1112,31 @@ detour = [
 self_check(
     time_of_plan,
     [
-        Case((three, 12), 3, "All fits: nothing is recomputed.", label="the example, 12 bytes"),
-        Case((three, 9), 5, "[1] takes 5.", label="the example, 9 bytes"),
+        Case(
+            (three, 12),
+            3,
+            "All fits: nothing is recomputed.",
+            label="the example, 12 bytes",
+            wrong={4: "A peak that equals the budget fits."},
+        ),
+        Case((three, 9), 5, "[1] takes 5.", label="the example, 9 bytes", wrong=too_large),
         Case((three, 8), 5, "A peak that equals the budget fits.", label="the example, 8 bytes"),
         Case((three, 3), hint="No plan fits.", raises=ValueError, label="the example, 3 bytes"),
-        Case((detour, 20), 29, "The fewest cuts aren't always best.", label="a detour"),
+        Case(
+            (detour, 20),
+            29,
+            "Of two plans that end with j, the one that keeps less goes on, even if it cuts more often.",
+            label="a detour",
+            wrong=too_large,
+        ),
         *(
-            Case((image_net, budget), best, "Not the least time.", label=f"{budget} MiB")
+            Case(
+                (image_net, budget),
+                best,
+                "A segment's peak is what it saves and the outputs kept before it, not its own.",
+                label=f"{budget} MiB",
+                wrong=too_large,
+            )
             for budget, best in lab04.KEPT_SET_OPTIMUM
         ),
     ],

@@ -174,6 +174,24 @@ def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         param.sub_(step_size * m / (v.sqrt() / root + eps))
 
 
+# %% wrong: count_from_zero
+"""The first step has t = 0."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        t, m, v = state.get(i, (0, torch.zeros_like(p), torch.zeros_like(p)))
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g * g
+        state[i] = t + 1, m, v
+        p -= lr * m / (1 - beta1**t) / ((v / (1 - beta2**t)).sqrt() + eps)
+
+
 # %% wrong: count_one_ahead
 """Counts from 2."""
 import torch
@@ -564,6 +582,27 @@ def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         m_hat = s["m"] / (1 - beta1**t)
         v_hat = s["v"] / (1 - beta2**t)
         p += lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: starts_anew
+"""Gives the names in the loop new values, and the state none. [earns 1]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    if not state:
+        state["m"] = [torch.zeros_like(p) for p in params]
+        state["v"] = [torch.zeros_like(p) for p in params]
+        state["t"] = [0] * len(params)
+    for p, g, m, v, t in zip(params, grads, state["m"], state["v"], state["t"]):
+        if g is None:
+            continue
+        t += 1
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g * g
+        p -= lr * m / (1 - beta1**t) / ((v / (1 - beta2**t)).sqrt() + eps)
 
 
 # %% wrong: state_by_shape

@@ -486,6 +486,82 @@ def checkpoint(fn, *args):
     return Checkpoint.apply(fn, *args)
 
 
+# %% wrong: no_enable_grad
+"""Passes results without a graph to backward, which refuses them."""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        torch.autograd.backward(several, gradients)
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: no_graph_in_backward
+"""Calls the function in backward as torch runs backward: without a graph."""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
+        if pairs:
+            torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
 # %% wrong: not_detached
 """Calls the function on the arguments themselves. [earns 4]"""
 
@@ -551,6 +627,46 @@ class Checkpoint(torch.autograd.Function):
         roots, given = [o for o, _ in pairs], [g for _, g in pairs]
         torch.autograd.backward(roots, given, retain_graph=True)
         return (None,) * (1 + len(args))  # they have their gradients
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: one_backward_each
+"""Runs a backward for each result. [earns 5]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        for result, gradient in zip(several, gradients):
+            if result.requires_grad:
+                result.backward(gradient)
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
 
 
 def checkpoint(fn, *args):
@@ -742,6 +858,44 @@ class Checkpoint(torch.autograd.Function):
         asked = [a for a in args if torch.is_tensor(a) and a.requires_grad]
         found = iter(torch.autograd.grad([o for o, _ in pairs], asked, [g for _, g in pairs]))
         return None, *[next(found) if torch.is_tensor(a) else None for a in args]
+
+
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    return Checkpoint.apply(fn, *args)
+
+
+# %% wrong: results_without_gradient
+"""Hands every result to backward. [earns 5]"""
+
+import torch
+
+
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        with torch.no_grad():
+            out = fn(*args)
+        several = out if isinstance(out, tuple) else (out,)
+        ctx.mark_non_differentiable(*[o for o in several if not o.is_floating_point()])
+        return out
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        several = out if isinstance(out, tuple) else (out,)
+        torch.autograd.backward(several, gradients)
+        return None, *[a.grad if torch.is_tensor(a) else None for a in args]
 
 
 def checkpoint(fn, *args):

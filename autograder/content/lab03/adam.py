@@ -151,6 +151,10 @@ def _count_one_ahead(gradient: Array, own: _Moments, o: _Options) -> Array:
     return _moved(gradient, own, o, own.steps + 1)
 
 
+def _starts_anew(gradient: Array, own: _Moments, o: _Options) -> Array:
+    return _moved(gradient, _Moments(np.zeros_like(gradient), np.zeros_like(gradient), 1), o)
+
+
 def _wrong_sign(gradient: Array, own: _Moments, o: _Options) -> Array:
     return -_moved(gradient, own, o)
 
@@ -212,6 +216,7 @@ MUTANTS: dict[str, Mutant] = {
     "second_not_squared": _with(_second_not_squared),
     "corrected_moments_kept": _with(_corrected_moments_kept),
     "sign": _with(_wrong_sign),
+    "starts_anew": _with(_starts_anew),
 }
 
 

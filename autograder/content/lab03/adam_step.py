@@ -62,6 +62,10 @@ MISTAKES = {
     "counts_every_parameter": "Your step count rises with every parameter of a call. Each "
     "parameter needs a count of its own, which rises by 1 in each of its steps.",
     "count_one_ahead": "Your step count is one ahead: in the first step t is 1.",
+    "count_from_zero": "Your first step divides by zero. At t = 0, 1 - beta**t is 0: count a "
+    "parameter's first step as t = 1.",
+    "starts_anew": "Your step starts anew at each call: its moments and count don't last. Put the "
+    "new ones into `state`; `m = ...` alone only gives a new meaning to the name m.",
     "none_as_zero": "Your step treats a gradient of None as a gradient of zero. None means that "
     "this parameter took no part: leave it, its moments and its count alone.",
     "stops_at_none": "Your step ends at the first gradient of None. Continue with the parameters "
@@ -168,6 +172,8 @@ def judge_models(
     off = error(models, expected, got)
     if off <= tolerance:
         return Finding(True)
+    if any(np.isnan(array).all() for path in got for array in path[0]):
+        return Finding(False, "After the first call a parameter is NaN.", ("count_from_zero",))
     mistakes = mutants_like(models, options, got, _NEARER * min(off, 1.0))
     moved, stood = moved_and_stood(models, expected, got)
     if not any(one.get("state_used") for one in said):

@@ -64,8 +64,8 @@ def _kept(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
     linear = _linear_bytes(inputs)
     if value["kept_bytes"] > 16 * linear + _SLACK_BYTES:
         said = (
-            "After forward more is live than a multiple of b s h allows: the weights are still "
-            "there."
+            "After forward more is live than a multiple of b s h allows: the attention "
+            "probabilities are still kept."
         )
         return Finding(False, said, ("nothing_recomputed",) if value["softmax"] == 1 else ())
     if value["fused"]:
@@ -126,7 +126,8 @@ recompute_attention_only = Task(
     mistakes={
         "whole_block": "You recompute the whole block. The MLP is most of the work and keeps no "
         "square term: run it outside the checkpoint.",
-        "nothing_recomputed": "Attention's weights are kept. Run attention through checkpoint.",
+        "nothing_recomputed": "The attention probabilities are kept. Run attention through "
+        "checkpoint.",
         "twice": "Something runs more often than once in forward and once in backward.",
         "fused": "You replace attention with torch's fused one, which recomputes by itself. This "
         "exercise recomputes the block's own attention: run it through checkpoint.",

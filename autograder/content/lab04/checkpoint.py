@@ -85,7 +85,8 @@ def _same(inputs: dict[str, Any], value: Any) -> Finding:
     ):
         return Finding(False, _OUTPUTS, ("outputs",))
     if not same("", value["failed"]):
-        return Finding(False, f"{_REFUSED}{value['failed']!s:.600}", _refusals(value["failed"]))
+        mistakes = _refusals(kind, value["failed"])
+        return Finding(False, f"{_REFUSED}{value['failed']!s:.600}", mistakes)
     if not same(expected["requires_grad"], value["requires_grad"]):
         return Finding(False, _NO_GRAPH if kind != "no_grad" else _UNDER_NO_GRAD)
     if kind == "no_grad":
@@ -100,12 +101,15 @@ def _same(inputs: dict[str, Any], value: Any) -> Finding:
     return Finding(True)
 
 
-def _refusals(said: Any) -> tuple[str, ...]:
-    """The mistake that caused backward's error."""
+def _refusals(kind: str, said: Any) -> tuple[str, ...]:
+    """The mistakes that may have caused backward's error."""
     if not isinstance(said, str):
         return ()
+    several = kind in ("several", "last of several")
+    if "does not require grad and does not have a grad_fn" in said:
+        return ("results_without_gradient",) if several else ("no_graph_in_backward",)
     if "second time" in said or "after they have already been freed" in said:
-        return ("not_detached",)
+        return ("one_backward_each",) if several else ("not_detached",)
     if said.startswith("StopIteration"):  # an iterator over gradients, one for each tensor
         return ("parameters_left_out", "integer_arguments")
     return ("integer_arguments",) if "only Tensors of floating point" in said else ()
@@ -127,14 +131,18 @@ def _gradient_mistakes(kind: str, value: Any, expected: Any) -> tuple[str, ...]:
     if not isinstance(value["gradients"], list):
         return ()
     pairs = list(zip(value["gradients"], expected["gradients"], strict=False))
+    if all(got is None for got, _ in pairs):
+        return ("no_graph_in_backward",)
+    if kind == "used again":  # y has a gradient, even if none comes through a checkpoint
+        no_parameter = all(got is None for got, _ in pairs[2:])
+        lost = ("parameters_left_out", "no_graph_in_backward") if no_parameter else ("used_again",)
+        return (*lost, "arguments_left_out")
     if all(got is None for got, right in pairs[2:] if right is not None):
         return ("parameters_left_out",)
     if kind == "random":
         return ("other_random_numbers",)
     if any(a is None and b is not None for a, b in pairs):
         return ("arguments_left_out",)
-    if kind == "used again":
-        return ("used_again", "arguments_left_out")
     return ("one_output_only",) if kind in ("several", "last of several") else ()
 
 
@@ -165,8 +173,13 @@ def _many(inputs: Mapping[str, Any], answer: Answer) -> Finding:
         return Finding(False, _CALLS, ("calls",))
     right = _right_of_many(inputs["seed"])
     if not near(value.get("sums"), right["sums"]) or not _is_loss(value.get("loss"), right["loss"]):
-        return Finding(False, _MEASURED_CALL)
+        return _measured_call(value)
     return Finding(True)
+
+
+def _measured_call(value: Mapping[str, Any]) -> Finding:
+    no_gradient = same([], value.get("sums"))
+    return Finding(False, _MEASURED_CALL, ("no_graph_in_backward",) if no_gradient else ())
 
 
 def _is_loss(got: Any, expected: float) -> bool:
@@ -191,7 +204,7 @@ def _memory(seed: int, value: Any) -> Finding:
     if not same([1, 2], value.get("calls")):
         return Finding(False, _CALLS, ("calls",))
     if not near(value.get("sums"), _expected_sums(seed)):
-        return Finding(False, _MEASURED_CALL)
+        return _measured_call(value)
     if value["kept_bytes"] > _SLACK_BYTES or value["numpy_bytes"] > one // 2:
         everything = value["kept_bytes"] > 8 * one
         return Finding(False, _KEEPS, ("keeps_everything",) if everything else ("keeps_something",))
@@ -282,6 +295,12 @@ checkpoint = Task(
         "arguments counts, wherever it stands.",
         "integer_arguments": "Your backward asks for a gradient of an argument that has none: "
         "integers. requires_grad_(tensor.requires_grad) leaves those out.",
+        "no_graph_in_backward": "Your second call builds no graph, so no gradient gets through. "
+        "Torch runs backward without one: call fn under torch.enable_grad().",
+        "results_without_gradient": "Some results require no gradient, such as integers. Leave "
+        "them and their gradients out of torch.autograd.backward.",
+        "one_backward_each": "Your results share a graph, and the first backward frees it. Call "
+        "torch.autograd.backward once, with the results and their gradients as two lists.",
         "one_output_only": "Your backward goes through some of the results only. Pass each "
         "result's gradient to torch.autograd.backward.",
         "not_detached": "Your second call runs on the arguments themselves, so its backward "

@@ -27,7 +27,7 @@ class _Saved:
     what: str
     elements: int
     size: int = 4
-    whole: int = 0  # elements of its storage, where that is larger
+    whole: int = 0  # elements of its storage, if it is a view
     times: int = 1
     starts: int = 1  # at how many addresses the saved tensors begin: each slice has its own
     dropped: str = ""  # which of those that saved it is gone: the "first" or the "last"
@@ -70,7 +70,8 @@ SAVED: dict[str, Callable[[int, int], list[_Saved]]] = {
     ],
     "layer_norm": lambda r, c: [_Saved("input", r * c), *[_Saved("inner", r)] * 2],
     "attention": lambda r, c: [
-        *[_Saved("input", r * c)] * 3,
+        *[_Saved("input", r * c)] * 2,
+        _Saved("input", r * c, whole=r * c),  # k.T, a view of k
         _Saved("inner", r * r, times=2),  # softmax's output, a factor of the second product too
     ],
     "embedding": lambda r, c: [_Saved("input", r, size=8)],
@@ -144,6 +145,7 @@ _MUTANTS: dict[str, Callable[..., Any]] = {
     "last_saver_only": _count(of=lambda s: s.storage_bytes * (s.dropped != "last")),
     "first_saver_only": _first_saver_only,
     "views_as_small": _count(of=lambda s: s.size * s.elements),
+    "views_left_out": _count(of=lambda s: 0 if s.whole else s.storage_bytes),
     "parameters_too": _count(_HELD | {"parameter", "view"}),
     "parameters_views": _count(_HELD | {"view"}),
     "parameters_themselves": _count(_HELD | {"parameter"}),
@@ -197,6 +199,8 @@ saved_bytes = Task(
         "them only, and if that one was dropped, you miss that another still holds the storage.",
         "views_as_small": "A view keeps its whole storage alive. Count "
         "untyped_storage().nbytes(), not the view's own elements.",
+        "views_left_out": "You leave out every view. Leave out those of an nn.Parameter only: a "
+        "view of anything else keeps its storage alive.",
         "parameters_too": "You count parameters. They exist with or without a graph. Note that a "
         "linear layer saves a view of its weight: look at ._base.",
         "parameters_views": "You count views of parameters. A linear layer saves one of its "

@@ -119,8 +119,9 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
         return Finding(False, f"{said}the result is not that of the layers one after another.")
     again = _backward(n, k)
     if sorted(value["backward"]) != list(range(again)):
-        said += f"backward called the layers {value['backward']}, expected 0 to {again - 1}, once "
-        return Finding(False, f"{said}each."[:300], _explain(n, k, value))
+        right = f"expected 0 to {again - 1}, once each" if again else "expected none"
+        said += f"backward called the layers {value['backward']}, {right}."
+        return Finding(False, said[:300], _explain(n, k, value))
     if not _close32(value["gradients"], expected["gradients"]):
         return Finding(False, f"{said}the gradients are not those without checkpoints.")
     segments = math.ceil(n / k)
@@ -174,6 +175,10 @@ _CALLS: dict[str, Callable[[int, int], tuple[int, list[int]]]] = {
     "number_for_length": lambda n, k: (n, list(range(_backward(n, math.ceil(n / k))))),
     "first_segment_kept": lambda n, k: (n, list(range(k, n))),
     "one_layer_each": lambda n, k: (n, list(range(n - 1))),
+    "late_closure": lambda n, k: (
+        n,
+        sorted([*range(_backward(n, k), n)] * (math.ceil(n / k) - 1)),
+    ),
 }
 
 run_in_segments = Task(
@@ -198,6 +203,9 @@ run_in_segments = Task(
         "layer_by_layer": "You checkpoint each layer by itself, so each layer's input is kept. Run "
         "a whole segment as one function through checkpoint: then only its input is.",
         "one_layer_each": "You recompute all layers but one, whatever the length of a segment.",
+        "late_closure": "Backward runs the last segment's layers in place of each segment's own. "
+        "Your function reads the loop's variable, which has moved on when backward calls it: pass "
+        "the layers as an argument of checkpoint.",
     },
     ban=NO_TORCH_CHECKPOINT,
     trust="measured",

@@ -141,6 +141,8 @@ def _failure(
         return None
     known = next((text for value, text in case.wrong.items() if same(value, got)), "")
     asked, answered = differing(expected, got, equal)
+    if isinstance(asked, dict) and not asked:
+        known = "Return the keys that are asked for, and no others."
     said = f"Expected {show(asked)}, but got {show(answered)}."
     if asked is not expected and len(asked) < len(expected):
         said += " The other keys are right."

@@ -67,6 +67,8 @@ def test_of_two_dicts_only_the_keys_that_differ_are_shown(capsys):
     assert "Expected {'grad_enabled': True}, but got {'extra': 1}. The other keys" in message
     message = printed(capsys, lambda: {"a": 2}, [Case((), {"a": 1})])[1]
     assert "other keys" not in message
+    message = printed(capsys, lambda: {"a": 1, "sum": 1}, [Case((), {"a": 1}, "One is odd.")])[1]
+    assert message.startswith("Return the keys that are asked for, and no others.")
 
 
 def test_after_a_failure_only_the_hints_of_known_mistakes_are_sure(capsys):
@@ -77,7 +79,11 @@ def test_after_a_failure_only_the_hints_of_known_mistakes_are_sure(capsys):
     ]
     lines, message = printed(capsys, total, cases)
     hints = [line.strip() for line in lines[1::3]]
-    assert hints == ["Mind the carry.", "Perhaps the same cause. If not: Add both.", "In particular."]
+    assert hints == [
+        "Mind the carry.",
+        "Perhaps the same cause. If not: Add both.",
+        "In particular.",
+    ]
     assert message.startswith("Mind the carry. total(2, 2): ")
 
 

@@ -7,8 +7,9 @@ from peakmem.labs.lab03.checks import (
     in_turns,
     on_transposed,
     or_refused,
+    peak_of,
+    results_of,
     rise_of,
-    training_of,
     values_after,
 )
 from peakmem.labs.lab03.metered import (
@@ -33,11 +34,12 @@ __all__ = [
     "metered_step",
     "on_transposed",
     "or_refused",
+    "peak_of",
+    "results_of",
     "rise_of",
     "small_model",
     "step_curve",
     "training_curve",
-    "training_of",
     "values_after",
     "with_hidden_modules",
 ]
