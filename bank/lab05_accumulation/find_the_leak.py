@@ -198,7 +198,7 @@ def validation_loss(model, loss_fn, inputs, targets, micro_batch):
 
 
 # %% wrong: means_not_weighed
-"""Adds means, and divides by the number of samples. [earns 1]"""
+"""Adds means, and divides by the number of samples."""
 
 
 def validation_loss(model, loss_fn, inputs, targets, micro_batch):
