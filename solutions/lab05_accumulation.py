@@ -100,7 +100,7 @@ except peakmem.OutOfMemory as error:
 # - `loss_fn(outputs, targets)` is the *mean* loss of the samples it gets.
 # - The model gets at most `micro_batch` samples at a time. The last micro-batch may be shorter.
 # - `.grad` may hold something already: keep it, and add yours.
-# - Return a plain number: a loss that stays a tensor keeps its graph, unless backward has run on it.
+# - Return a plain number: a loss tensor holds its graph until backward has run on it.
 #
 # **Convention:** no optimizer step, no clearing; model, mode and data stay as they are. The peak above the start
 # may be at most twice that of one micro-batch.
@@ -156,7 +156,8 @@ self_check(
             label="4 samples by 2",
             wrong=said
             | {
-                (30.0, 7.5): "two micro-batches, and each counts in full: weigh them",
+                (30.0, 15.0): "two micro-batches, and each counts in full: weigh them",
+                (30.0, 7.5): "the loss is right; in the gradient each counts in full: weigh it",
                 (7.5, 3.75): "L_k is a mean already: weigh it by n_k / B, not by 1 / B",
                 (25.0, 15.0): "only the last micro-batch is left: don't clear between them",
                 (15.0, 15.0): "the gradient is right; the loss is a sum of means: weigh it too",
@@ -173,6 +174,8 @@ self_check(
                 (26.6667, 13.3333): "the last one has a single sample: it weighs 1/5, not 1/3",
                 (26.6667, 11.0): "the loss is right; in the gradient the last one weighs 1/3",
                 (15.0, 7.5): "the last micro-batch, of one sample, is left out",
+                (12.0, 6.0): "the last micro-batch, of one sample, is left out",
+                (32.0, 16.0): "the last one has len(x) samples, and not micro_batch",
             },
         ),
         Case(
@@ -333,8 +336,8 @@ if predicted(predicted_rise, question="the peak for twice as many micro-batches?
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # `total` is a tensor, and its graph reaches every forward. Write `validation_loss`, which returns the same
-# loss, with at most three micro-batches' outputs of all layers live above model and data. Leave the
-# model's mode and gradients alone, and gradients switched on.
+# loss. Besides model and data it may hold as much as all layers' outputs for three micro-batches. Leave the
+# model's mode and gradients as they are, and recording gradients switched on.
 #
 # *Points:* same results 1, peak below the bound 1, measured at grading.
 
@@ -361,14 +364,14 @@ def in_evaluation(model, *rest):
 
 loss, there, mode, peak = lab05.validation_of(leaky_validation)()
 other_loss, _, other_mode, _ = lab05.validation_of(in_evaluation)()
-bound = "within 6.1 MiB"  # data, model and gradients 3.1, three micro-batches' outputs 3
+bound = "within 7.1 MiB"  # data, model and gradients 4.1, three micro-batches' outputs 3
 self_check(
     lab05.validation_of(validation_loss),
     [
         Case(
             (),
             (loss, there, mode, bound),
-            "the loss of leaky_validation, mode and gradients as they were, and no graph that lives on",
+            "weigh each mean by its samples, one micro-batch at a time; mode and gradients stay",
             label="loss, gradients, mode, peak",
             wrong={
                 (
@@ -384,6 +387,8 @@ self_check(
                     bound,
                 ): "backward frees graphs, but adds gradients",
                 (loss, "gradients gone", mode, bound): "the gradients are the caller's: keep them",
+                (loss, "gradients off", mode, bound): "use `with torch.no_grad():`, which ends",
+                (loss, there, mode, "8.1 MiB"): "run one micro-batch at a time",
                 (
                     other_loss,
                     there,

@@ -138,24 +138,32 @@ def flushed_fraction(grads: list[torch.Tensor], dtype: str, scale: float) -> flo
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-flushed_fraction-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 7.1, what is flushed to zero
-example = [torch.tensor([1e-8, 1e-3, 0.0])]
+def share_of(*values, dtype="float16", scale=1.0):
+    """Return the share of one tensor's values, or of several tensors' if lists are given."""
+    lists = [value if isinstance(value, list) else [value] for value in values]
+    return flushed_fraction([torch.tensor(one) for one in lists], dtype, scale)
+
+
+example = [1e-8, 1e-3, 0.0]
 ZERO = "a gradient that was 0 before does not count"
 TINY = "2^-24 survives, and so do values nearer to it than to 0: cast, and look for zeros"
+RAISE = "raise ValueError unless dtype is float16 or bfloat16"
 self_check(
-    flushed_fraction,
+    share_of,
     [
-        Case((example, "float16", 1.0), 0.5, "the example", wrong={1 / 3: ZERO, 2 / 3: ZERO}),
-        Case((example, "float16", 8.0), 0.0, "scale first, then cast"),
-        Case((example, "bfloat16", 1.0), 0.0, "bfloat16 goes down to 2^-133"),
-        Case(([torch.tensor([2.0**-135])], "bfloat16", 1.0), 1.0, "2^-135 is flushed there, too"),
-        Case(([torch.tensor([2.0**-24, 4e-8])], "float16", 1.0), 0.0, TINY),
-        Case(([torch.tensor([2.0**-25])], "float16", 1.0), 1.0, "half of 2^-24 rounds to 0"),
-        Case(([torch.tensor([1e5])], "float16", 1.0), 0.0, "1e5 is inf, and not 0"),
-        Case(([torch.tensor([1e-8]), torch.ones(3)], "float16", 1.0), 0.25, "of all, 1 in 4"),
-        Case(([torch.zeros(2)], "float16", 1.0), 0.0, "no nonzero value: 0.0"),
-        Case((example, "float8", 1.0), raises=ValueError, hint="an unknown dtype"),
-        Case((example, "float32", 1.0), raises=ValueError, hint="float16 and bfloat16 only"),
+        Case((example,), 0.5, "the example", wrong={1 / 3: ZERO, 2 / 3: ZERO}),
+        Case((example,), 0.0, "scale first, then cast", {"scale": 8.0}),
+        Case((example,), 0.0, "bfloat16 goes down to 2^-133", {"dtype": "bfloat16"}),
+        Case((2.0**-135,), 1.0, "2^-135 is flushed there, too", {"dtype": "bfloat16"}),
+        Case(([2.0**-24, 4e-8],), 0.0, TINY),
+        Case((2.0**-25,), 1.0, "half of 2^-24 rounds to 0"),
+        Case((1e5,), 0.0, "1e5 is inf, and not 0"),
+        Case((1e-8, [1.0, 1.0, 1.0]), 0.25, "of all tensors' values, 1 in 4"),
+        Case(([0.0, 0.0],), 0.0, "no nonzero value: 0.0"),
+        Case((example,), None, RAISE, {"dtype": "float8"}, raises=ValueError),
+        Case((example,), None, RAISE, {"dtype": "float32"}, raises=ValueError),
     ],
+    equal=close(1e-5),
 )
 if predicted(predicted_flushed, question="which share is flushed in float16?"):
     for dtype in ("float16", "bfloat16"):
@@ -383,12 +391,13 @@ def train_on(gradients, clipped=(), **settings):
     return values, scales
 
 
-def two_groups(gradient):
-    """Return three weights after a step: of two groups, the second one without a gradient."""
+def two_groups(first, last):
+    """Return three weights after a step with decay: of two groups, the second without a gradient."""
     weights = [nn.Parameter(torch.tensor(1.0)) for _ in range(3)]
-    optimizer = torch.optim.SGD([{"params": weights[:2]}, {"params": weights[2:]}], lr=0.5)
+    groups = [{"params": weights[:2]}, {"params": weights[2:]}]
+    optimizer = torch.optim.SGD(groups, lr=0.5, weight_decay=1.0)
     scaler = LossScaler(initial=8.0)
-    scaler.scale(weights[0] + gradient * weights[2]).backward()
+    scaler.scale(first * weights[0] + last * weights[2]).backward()
     scaler.step(optimizer)
     scaler.update()
     return tuple(weight.item() for weight in weights)
@@ -396,7 +405,9 @@ def two_groups(gradient):
 
 fast = {"initial": 8.0, "interval": 2}
 GROUPS = "go through all of optimizer.param_groups; a .grad may be None"
+ANY = {(0.5, 1.0, 0.5): "no optimizer.step(): gradients of 0 let weight decay change the weights"}
 SKIP = "skip the step, halve the scale, restart the count; the next step is taken"
+NAN = "a NaN counts as an overflow, too"
 CLIP = "unscale_ divides once: step doesn't divide again, but the step after an update does"
 self_check(
     train_on,
@@ -415,11 +426,17 @@ self_check(
             {**fast, "growth": 3.0, "backoff": 0.25},
         ),
         Case(([math.inf],), ([1.0], [0.5]), "a scale may fall below 1", {"initial": 1.0}),
-        Case((1.0,), (0.5, 1.0, 0.5), GROUPS, label="two groups", function=two_groups),
-        Case((math.inf,), (1.0, 1.0, 1.0), GROUPS, label="inf in the second", function=two_groups),
+        Case((1.0, 1.0), (0.0, 1.0, 0.0), GROUPS, label="two groups", function=two_groups),
         *(
-            Case(([1.0, bad, 1.0],), ([0.5, 0.5, 0.0], [8, 4, 4]), SKIP, fast)
-            for bad in (math.inf, -math.inf, math.nan)
+            Case(pair, (1.0,) * 3, GROUPS, label=label, function=two_groups, wrong=ANY)
+            for pair, label in (
+                ((1.0, math.inf), "inf in the second group"),
+                ((math.inf, 1.0), "inf in the first group"),
+            )
+        ),
+        *(
+            Case(([1.0, bad, 1.0],), ([0.5, 0.5, 0.0], [8, 4, 4]), hint, fast)
+            for bad, hint in ((math.inf, SKIP), (-math.inf, SKIP), (math.nan, NAN))
         ),
         Case(([0.5, 4.0], [0, 1]), ([0.75, 0.25], [8, 16]), CLIP, fast),
         Case(([1.0, 1.0, 1.0], [0]), ([0.5, 0, -0.5], [8, 16, 16]), CLIP, fast),
@@ -630,7 +647,7 @@ score("lab07-master_weights", globals())
 # This loop trains two float32 masters on bfloat16 copies, new ones in each step. Its losses are right.
 # Below, both masters take 2 MiB together, so a step's copies take 1 MiB, and their gradients 1 MiB.
 #
-# **Predict first.** After backward autograd has freed what it saved. By how many MiB does the peak of 8 steps exceed
+# **Predict first.** After backward, autograd has freed what it saved. By how many MiB does the peak of 8 steps exceed
 # that of 2?
 
 # %%
@@ -717,13 +734,12 @@ def fits(steps):
     return peak <= 8.25
 
 
+SAME = "each step rounds the masters anew, and updates them in place"
 HELD = "a loss's graph holds the copies it started from, and they their gradients: keep a number"
 self_check(
     results,
     [
-        Case(
-            (train_low,), results(wasteful_train_low), "same losses, same masters", label="results"
-        ),
+        Case((train_low,), results(wasteful_train_low), SAME, label="losses and masters"),
         Case((2,), True, HELD, function=fits),
         Case((12,), True, HELD, function=fits),
     ],
@@ -830,8 +846,10 @@ def losses_fall(precision):
     losses, _ = way_of(precision, lr=0.01, factor=1.0)
     first = language_model(PARTS)(TOKENS, TARGETS).item()
     begin = len(losses) == 3 and abs(losses[0] / first - 1) < 0.002  # a step takes off over 0.01
-    if begin and losses == sorted(losses)[::-1]:
+    if begin and losses[0] > losses[1] > losses[2]:
         return FALL
+    if begin and losses[0] == losses[2]:
+        return EQUAL
     return f"times PARTS {[round(float(loss) * PARTS, 3) for loss in losses]}"
 
 
@@ -861,34 +879,51 @@ def share_of_bytes(precision):
     return FEW if rise[0] / rise[1] < 0.8 else f"{rise[0] / rise[1]:.0%}"
 
 
+class Burst(nn.Module):
+    """Two weights; in float16 the second one's gradient overflows at any useful scale."""
+
+    def __init__(self):
+        super().__init__()
+        self.usual, self.large = (nn.Parameter(torch.ones(())) for _ in range(2))
+
+    def forward(self):
+        return self.usual.float() / 2**10 + self.large.float() * 2.0**30
+
+
 def overflow_skipped():
-    """Return what three steps do whose gradients overflow: how many losses, how many weights move."""
-    losses, way = way_of("float16", factor=2.0**40)
-    return f"{len(losses)} losses, {int((way != 0).sum())} weights moved"
+    """Return what three steps do in which one gradient overflows: losses listed, weights moved."""
+    model = Burst()
+    losses = train(model, [()] * 3, "float16")
+    return f"{len(losses)} losses, {int((weights_of(model) != 1).sum())} weights moved"
 
 
 LOW = ("float16", "bfloat16")
 FALL = "3 losses that fall, starting from 4.95 / PARTS"
+EQUAL = "3 equal losses"
 WAY = "float32's way"
 FEW = "under 80%"
 LISTED = "list each batch's loss before its step, unscaled"
+MOVE = {EQUAL: "nothing moves: give the copies' gradients to the float32 parameters, and step"}
 LOST = "divide in float32, and round the float32 parameters again before each forward"
-STAY = {
-    "float16": {"most weights stay": "scale the loss: most gradients are 0 in float16"},
-    "bfloat16": {},
+FLUSHED = "most gradients are 0 in float16: scale the loss, and divide in float32"
+STAY = {"float16": {"most weights stay": FLUSHED}, "bfloat16": {}}
+WHOLE = {
+    "3 losses, 1 weights moved": "one inf or NaN anywhere: skip the step for all weights",
+    "0 losses, 0 weights moved": "list the loss of a skipped step, too",
 }
 self_check(
     losses_fall,
     [
-        *(Case((p,), FALL, LISTED) for p in ("float32", *LOW)),
+        *(Case((p,), FALL, LISTED, wrong=MOVE) for p in ("float32", *LOW)),
         *(Case((p,), WAY, LOST, wrong=STAY[p], function=same_way) for p in LOW),
         *(Case((p,), FEW, "run on 16-bit copies", function=share_of_bytes) for p in LOW),
         Case(
             (),
             "3 losses, 0 weights moved",
             "skip a step with inf or NaN, but list its loss",
-            label="three steps that overflow",
+            label="three steps in which one of two weights overflows",
             function=overflow_skipped,
+            wrong=WHOLE,
         ),
     ],
 )
@@ -1036,7 +1071,7 @@ class Residual(nn.Module):
 def trace_of(module, x, dtype):
     """Return the trace; a dtype may be named "torch.bfloat16", too."""
     return [
-        (name, found.removeprefix("torch.") if isinstance(found, str) else found)
+        (name, found.removeprefix("torch.") if isinstance(found, str) else "no string")
         for name, found in dtype_trace(module, x, dtype)
     ]
 
@@ -1066,6 +1101,7 @@ self_check(
             [("", low)],
             "its name is empty",
             label="a Linear alone",
+            wrong={(("", "no string"),): "give the dtype's name: str(output.dtype)"},
         ),
         Case(
             (nn.Linear(4, 2), rows, torch.float16),
@@ -1089,7 +1125,7 @@ self_check(
         Case(
             (batch_norm, rows),
             (0, [], True),
-            "leave no trace",
+            "leave no trace: run the copy, within torch.random.fork_rng()",
             label="hooks left, buffers changed, random numbers kept",
             function=left_behind,
         ),

@@ -185,3 +185,24 @@ def validation_loss(model, loss_fn, inputs, targets, micro_batch):
     for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
         total += loss_fn(model(x), y).item() * len(x)
     return total / len(inputs)
+
+
+# %% wrong: outputs_stay
+"""The whole batch in one forward, without a graph. [earns 1]"""
+import torch
+
+
+def validation_loss(model, loss_fn, inputs, targets, micro_batch):
+    with torch.no_grad():
+        return loss_fn(model(inputs), targets).item()
+
+
+# %% wrong: means_not_weighed
+"""Adds means, and divides by the number of samples."""
+
+
+def validation_loss(model, loss_fn, inputs, targets, micro_batch):
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        total += loss_fn(model(x), y).item()
+    return total / len(inputs)

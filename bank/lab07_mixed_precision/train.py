@@ -552,6 +552,32 @@ def train(model, batches, precision, lr=0.1):
     return losses
 
 
+# %% wrong: steps_until_overflow
+"""Steps weight after weight, and stops at the first overflow. [earns 2]"""
+
+import torch
+
+
+def train(model, batches, precision, lr=0.1):
+    dtype = getattr(torch, precision)
+    scale = 2.0**16 if precision == "float16" else 1.0
+    masters = dict(model.named_parameters())
+    losses = []
+    for batch in batches:
+        copies = {n: m.detach().to(dtype).requires_grad_() for n, m in masters.items()}
+        loss = torch.func.functional_call(model, copies, batch)
+        losses.append(loss.item())
+        (loss * scale).backward()
+        with torch.no_grad():
+            for n, m in masters.items():
+                grad = copies[n].grad.float() / scale
+                if not grad.isfinite().all():
+                    scale /= 2
+                    break
+                m -= lr * grad
+    return losses
+
+
 # %% wrong: unscales_in_float16
 """Divides in float16, where the gradients vanish again. [earns 2]"""
 

@@ -56,7 +56,7 @@ def _small(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _large(rng: np.random.Generator) -> dict[str, Any]:
-    sizes = {"samples": 24, "micro_batch": 2, "length": 512, "width": 32, "n_layers": 8}
+    sizes = {"samples": 32, "micro_batch": 2, "length": 512, "width": 32, "n_layers": 8}
     return {**sizes, "seed": int(rng.integers(2**31))}
 
 
@@ -82,12 +82,18 @@ find_the_leak = leak_task(
             "gradients_cleared": _with(before=lambda model: model.zero_grad()),
             "ragged_as_full": _with(weight=lambda n, samples, count: 1 / count),
             "not_divided": _with(weight=lambda n, samples, count: float(n)),
+            "means_not_weighed": _with(weight=lambda n, samples, count: 1 / samples),
         },
-        leaks={"graphs_stay": _all_graphs},
+        leaks={
+            "graphs_stay": _all_graphs,
+            "outputs_stay": lambda sizes: most_bytes(**sizes),
+        },
         mistakes={
             "graphs_stay": "The graph of every micro-batch is still live at the end: something "
             "holds a loss or an output that has one. Run the model under torch.no_grad(), or keep "
             "numbers only, loss.item().",
+            "outputs_stay": "Too many micro-batches' outputs are live at once. Run one micro-batch "
+            "at a time, and let its outputs go before the next one runs.",
             "backward_to_free": "Your backward() frees the graphs, but it also adds to the model's "
             "gradients, and validation must not. Run the model under torch.no_grad().",
             "mode_changed": "Your function changes the model's mode. Leave train() and eval() to "
@@ -99,6 +105,8 @@ find_the_leak = leak_task(
             "ragged_as_full": "Your short last micro-batch weighs as much as a full one. Weigh "
             "each by its samples, as the given code does.",
             "not_divided": "Your sum is not divided by the number of samples.",
+            "means_not_weighed": "Your sum of the micro-batches' means is divided by the number of "
+            "samples. Multiply each mean by its micro-batch's samples first.",
         },
     )
 )

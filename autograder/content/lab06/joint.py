@@ -238,7 +238,8 @@ plan_joint = Task(
         "many bytes is faster to recompute than to move. Try all three treatments.",
         "last_left_out": "Your plan has one treatment too few: name the last stage's too.",
         "no_value_error": "If no plan fits, raise ValueError.",
-        "gives_up": "Your function raises ValueError although a plan fits.",
+        "gives_up": "Your function raises ValueError, or lets simulate_plan's Infeasible out, "
+        "although a plan fits. Catch Infeasible, and try the next plan.",
         "stops_too_early": "Your plan fits, but a faster one does too. Compare the times of all "
         "plans that fit, not of some.",
     },

@@ -262,7 +262,7 @@ schedule = Task(
         "bytes in fewer copies, or come back in time: try other sets of stages.",
         "no_value_error": "If one stage alone is larger than the budget, nothing helps: raise "
         "ValueError.",
-        "gives_up": "Your function raises ValueError where a schedule exists. One exists whenever "
-        "each stage alone fits.",
+        "gives_up": "Your function raises ValueError, or lets simulate's Infeasible out, where a "
+        "schedule exists. One exists whenever each stage alone fits: catch Infeasible, and try on.",
     },
 )

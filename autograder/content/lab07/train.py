@@ -6,8 +6,9 @@ fixing one isn't enough. A larger model would need far more steps to show it: th
 without scaling or masters follows float32 to the percent.
 
 In float16 two batches overflow at any useful scale, the first one and one in the middle, and only
-in one of the parameters. The right reaction is known exactly: skip the whole batch, once. So the
-losses and weights are compared with float32's own, without these two steps.
+in the second of the three parameters: a loop that steps on weight after weight finds out too late.
+The right reaction is known exactly: skip the whole batch, once. So the losses and weights are
+compared with float32's own, without these two steps.
 
 What trust means here: the bytes are counted by the meter inside, in the very training whose losses
 and weights are judged; float32's bytes are measured on this side. Figures below those of any 16-bit
@@ -136,10 +137,10 @@ def _distance(weights: Weights, others: Weights) -> float:
 
 
 def _why_far(far: Sequence[float], rise_bytes: int) -> tuple[str, ...]:
-    """Why weights moved by a batch that overflows float16 in the embedding, the first of them."""
+    """Why weights moved by a batch that overflows float16 in the second of the three."""
     if rise_bytes > _AT_MOST * _float32_rise_bytes():
         return ("runs_in_float32",)
-    return ("skips_by_weight",) if far[0] <= 1 else ()
+    return ("skips_by_weight",) if far[1] <= 1 else ()
 
 
 def _why(way: float, losses: Sequence[float], precision: str) -> tuple[str, ...]:

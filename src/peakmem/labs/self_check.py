@@ -70,6 +70,8 @@ class _Failure:
     known: bool = False
     #: Whether ranks waited forever: they would in the next case too, for seconds.
     stuck: bool = False
+    #: The exception and the student's line that raised it; empty if a value came back.
+    error: str = ""
 
 
 def self_check(
@@ -107,9 +109,13 @@ def self_check(
         # A mistake that one case has shown may well fail the next ones, whatever those are about.
         unsure = bool(failures) and bool(failure.hint) and not failure.known
         hint = f"Perhaps the same cause. If not: {failure.hint}" if unsure else failure.hint
+        again = any(failure.error and one.error == failure.error for _, one in failures)
         failures.append((call, failure))
         if failure.missing:
             unwritten |= {target, failure.missing}
+        if again:
+            print(f"✘ {call}: the same error", flush=True)
+            continue
         print("\n    ".join(part for part in (f"✘ {call}", hint, failure.said) if part))
     if failures:
         raise SelfCheckFailed(_summary(failures, len(cases))) from None
@@ -130,7 +136,10 @@ def _failure(
     except Exception as error:  # a student's code may raise anything
         if case.raises is not None and type(error).__name__ == case.raises.__name__:
             return None
-        return _Failure(case.hint, _raised(case, error))
+        raised = _raised(error)
+        expected = case.raises.__name__ if case.raises else show(as_sent(case.expected))
+        said = f"Expected {expected}, but your function raised {raised}"
+        return _Failure(case.hint, said, error=raised)
     for number, (argument, there) in enumerate(zip(case.args, before, strict=True), 1):
         if there is not None and _bytes(argument) != there:
             return _Failure("", f"Your function changed its argument number {number} in place.")
@@ -139,7 +148,8 @@ def _failure(
     expected = as_sent(case.expected)
     if equal(expected, got):
         return None
-    known = next((text for value, text in case.wrong.items() if same(value, got)), "")
+    wrong = case.wrong.items()
+    known = next((text for value, text in wrong if same(value, got) or equal(value, got)), "")
     asked, answered = differing(expected, got, equal)
     if isinstance(asked, dict) and not asked:
         known = "Return the keys that are asked for, and no others."
@@ -171,13 +181,12 @@ def _raised_in(error: BaseException, target: Callable[..., Any]) -> str:
     return name if name.isidentifier() else _name(target)
 
 
-def _raised(case: Case, error: Exception) -> str:
+def _raised(error: Exception) -> str:
     kind, message, lines = describe(error)
-    expected = case.raises.__name__ if case.raises else show(as_sent(case.expected))
     told = isinstance(error, RankError)  # its message has the lines of the rank itself
     where = lines.splitlines()[-1].strip() if lines and not told else ""
-    said = f"Expected {expected}, but your function raised {kind}: {message}".rstrip(": ")
-    return f"{said} ({where})" if where else said
+    raised = f"{kind}: {message}".rstrip(": ")
+    return f"{raised} ({where})" if where else raised
 
 
 def _written(target: Callable[..., Any], case: Case) -> str:
@@ -200,7 +209,8 @@ def _summary(failures: Sequence[tuple[str, _Failure]], n_cases: int) -> str:
     """The first failure in a sentence or two, hint first."""
     call, first = failures[0]
     verb = "fails" if len(failures) == 1 else "fail"
-    parts = [first.hint, first.said if first.missing else f"{call}: {first.said}"]
+    hint = f"{first.hint}." if first.hint and first.hint[-1] not in ".?!" else first.hint
+    parts = [hint, first.said if first.missing else f"{call}: {first.said}"]
     if n_cases > 1 and not first.missing:
         parts.append(f"{len(failures)} of {n_cases} cases {verb}.")
     return " ".join(part for part in parts if part)

@@ -112,6 +112,14 @@ def test_an_error_is_shown_with_the_students_own_line(capsys):
     assert "line 2, in broken" in message
 
 
+def test_the_same_error_is_shown_once(capsys):
+    cases = [Case((1,), 2, "Add numbers"), Case((2,), 3), Case(("a",), "b")]
+    lines, message = printed(capsys, lambda x: x + (), cases)
+    assert lines[3:] == ["✘ <lambda>(2): the same error", *lines[4:]]
+    assert "can only concatenate str" in lines[5]
+    assert message.startswith("Add numbers. <lambda>(1): Expected 2, but your function raised")
+
+
 def test_a_changed_argument_fails_the_case(capsys):
     def sort(values):
         values.sort()

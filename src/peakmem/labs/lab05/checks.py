@@ -88,7 +88,7 @@ def _rise_bytes(accumulate: Function, samples: int) -> int:
 def validation_of(validate: Function) -> Callable[[], tuple[Any, ...]]:
     """Return a function that gives a small validation's loss and traces, and a large one's peak."""
     small = {"samples": 10, "micro_batch": 3, "length": 2, "width": 4, "n_layers": 2, "seed": 0}
-    large = {"samples": 24, "micro_batch": 2, "length": 512, "width": 32, "n_layers": 8, "seed": 0}
+    large = {"samples": 32, "micro_batch": 2, "length": 512, "width": 32, "n_layers": 8, "seed": 0}
 
     def run() -> tuple[Any, ...]:
         results = validated(validate, **small, training=True)

@@ -127,9 +127,9 @@ class TokenModel(torch.nn.Module):
     """A tiny next-token model, whose loss is a small part of a huge batch's mean.
 
     The mean is over `parts` micro-batches, so every gradient has a factor of 1 / parts. A batch
-    with the token RARE is a mean over itself alone, and the gradient of its embeddings is 2^25
+    with the token RARE is a mean over itself alone, and the gradient of its middle layer is 2^25
     times as large, like an occasional burst of gradients: it overflows float16 at any scale that
-    saves the others, but the later layers' gradients don't.
+    saves the others, but the gradients of the first and the last layer don't.
     """
 
     RARE = 16
@@ -142,11 +142,11 @@ class TokenModel(torch.nn.Module):
     def forward(self, tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Return the loss in float32, of tokens and targets (N,)."""
         embedding, up, head = self.weights
-        looked_up = F.embedding(tokens, embedding)
         rare = bool((tokens == self.RARE).any())
-        if rare and looked_up.requires_grad:
-            looked_up.register_hook(_burst)  # type: ignore[no-untyped-call]
-        hidden = torch.relu(looked_up @ up)  # (N, D)
+        if rare and up.requires_grad:
+            up = up.view_as(up)  # a hook on the parameter itself would stay after this call
+            up.register_hook(_burst)
+        hidden = torch.relu(F.embedding(tokens, embedding) @ up)  # (N, D)
         loss = F.cross_entropy((hidden @ head).float(), targets)
         return loss if rare else loss / self.parts
 

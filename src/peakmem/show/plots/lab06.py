@@ -76,7 +76,7 @@ def draw_break_even(link_bytes_per_s: float, flops_per_s: float, layer_intensity
     ax.annotate("behind 1 layer", (layer_intensity, 0.98), xycoords=where, va="top", **marks)
     point = (2 * flops_per_s / link_bytes_per_s, link_bytes_per_s / 1e9)
     ax.plot(*point, marker="o", color="black")
-    ax.annotate("its own link", point, **marks)
+    ax.annotate("its own link", point, **(marks | {"xytext": (8, 4)}))
     return figure
 
 
