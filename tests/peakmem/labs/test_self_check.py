@@ -103,6 +103,10 @@ def test_an_operation_that_torch_lacks_is_an_error_not_an_unwritten_function(cap
     assert message.startswith("Use uint8. ")
     assert "raised RuntimeError" in message
     assert "not written" not in "".join(lines)
+    (outcome,) = call_each(lambda: torch.ones(1) << 4, [[]])
+    assert outcome[:2] == ("raised", "RuntimeError")
+    (outcome,) = call_each(not_there, [[1, 2]])
+    assert outcome[:2] == ("raised", "NotImplementedError")
 
 
 def test_a_backward_that_is_not_written_is_named(capsys):
