@@ -11,10 +11,11 @@ from autograder.base.course import COURSE
 __all__ = ["solved"]
 
 
-def solved(lab: str) -> Mapping[str, Any]:
+def solved(lab: str, *given: str) -> Mapping[str, Any]:
     """Return the names that a lab's solved notebook defines, without its checks and pictures.
 
-    Modules that the lab's first cell hides from students stay importable.
+    `given` names the cells with code that the lab gives, such as "block_scores". Modules that the
+    lab's first cell hides from students stay importable.
     """
     names: dict[str, Any] = {"__name__": f"{lab}_solved"}
     text = (COURSE.solutions / f"{lab}.py").read_text("utf-8")
@@ -22,7 +23,7 @@ def solved(lab: str) -> Mapping[str, Any]:
     try:
         for cell in text.split("\n# %% ")[1:]:
             heading, _, source = cell.partition("\n")
-            if "-solution" in heading or "-setup" in heading:
+            if any(f'-{name}"' in heading for name in ("setup", "solution", *given)):
                 exec(source, names)
     finally:
         sys.meta_path[:] = finders

@@ -78,7 +78,7 @@ print("Everything here runs on the CPU, in seconds. A GPU changes nothing.")
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-quantize_symmetric-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.1 Codes and a step (core, 3 points, 14 minutes)
 #
-# A code of $b$ bits is a whole number $q$ from $-t$ to $t$, with $t = 2^{b-1} - 1$, and stands for $q \cdot s$. The
+# A *symmetric* code of $b$ bits is a whole number $q$ from $-t$ to $t$, with $t = 2^{b-1} - 1$, and stands for $q \cdot s$. The
 # step $s$ is chosen so that the largest weight just fits: $s = \max|x| / t$. Every other weight is rounded to the
 # nearest code, so its error is at most $s / 2$. One large weight makes the step large for all weights that share it.
 # So each *channel*, such as a row of the matrix, may have a step of its own.
@@ -470,7 +470,7 @@ score("lab09-pack_int4", globals())
 # 1. Columns of `x` with any $|x|$ above `threshold` are *outliers*. Multiply them in float32 by the decoded weight.
 # 2. Quantize the other columns to 8 bits, one step per row (9.1, *Convention*), and multiply them as integers.
 #
-# The result is the sum of both. None of the columns may be outliers, or all. torch multiplies int8 in int8, and wraps
+# The result is the sum of both. Perhaps no column is an outlier, perhaps all are. torch multiplies int8 in int8, and wraps
 # around: convert to int32 first.
 #
 # *Points:* without outliers 2, with outliers 2.
@@ -526,7 +526,7 @@ self_check(
         Case(
             (BIG, CODES, HALF, 9.0),
             [[101.5, 62.23], [-0.15, 1.016]],
-            "the second column is an outlier",
+            "the whole second column is an outlier",
             label="an outlier",
         ),
         Case(
@@ -538,7 +538,7 @@ self_check(
         Case(
             (BIG, CODES, HALF, 0.1),
             [[101.5, 62.23], [-0.15, 1.016]],
-            "all columns are outliers",
+            "all columns are outliers: no column is left to quantize",
             label="threshold 0.1",
         ),
         Case(
@@ -649,7 +649,7 @@ self_check(
         Case(
             (),
             PRINTED,
-            "the table of QLoRA's appendix",
+            "the table of QLoRA's appendix, sorted",
             label="the table",
             function=nf4_table,
         ),
@@ -890,22 +890,20 @@ def quantized_step(layers, x: torch.Tensor) -> float:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab09-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 9.7, find the leak
-def fits(n_layers):
-    """Return whether a step stays within its codes and four float32 weights."""
-    peak = peak_mib(quantized_step, n_layers)
-    print(f"{n_layers} layers: {peak:.1f} MiB, and {n_layers / 4 + 4:.1f} are allowed")
-    return peak <= n_layers / 4 + 4
+def peak_of(n_layers):
+    """Return a step's peak, or that it's at most its codes and four float32 weights."""
+    peak, most = peak_mib(quantized_step, n_layers), n_layers / 4 + 4
+    return f"at most {most:.0f} MiB" if peak <= most else f"{peak:.1f} MiB"
 
 
-KEPT = "to find x's gradient, the graph saves each copy: recompute it in backward"
+SAME = "same loss and x.grad; backward calls a checkpointed function again: pass it its own codes"
+KEPT = "the graph saves each copy, for x's gradient: recompute one layer at a time in backward"
 self_check(
     step_results,
     [
-        Case(
-            (quantized_step,), step_results(leaky_step), "same loss, same x.grad", label="results"
-        ),
-        Case((4,), True, KEPT, label="4 layers fit", function=fits),
-        Case((16,), True, KEPT, label="16 layers fit", function=fits),
+        Case((quantized_step,), step_results(leaky_step), SAME, label="results"),
+        Case((4,), "at most 5 MiB", KEPT, label="peak of 4 layers", function=peak_of),
+        Case((16,), "at most 8 MiB", KEPT, label="peak of 16 layers", function=peak_of),
     ],
     equal=close(1e-4),
 )

@@ -131,7 +131,11 @@ def four(flops, score_bytes, standard, tiled):
 self_check(
     counts,
     [
-        Case((1, 1, 4, 2, False, 2), four(128, 32, 192, 96), "The example, with blocks of 2."),
+        Case(
+            (1, 1, 4, 2, False, 2),
+            four(128, 32, 192, 96),
+            "Each product: 2 x 4 x 4 x 2 flops; blocks of 2.",
+        ),
         Case((1, 1, 4, 2, True, 2), four(64, 32, 192, 96), "A mask halves the flops only."),
         Case((3, 5, 4, 2, False, 2), four(1920, 480, 2880, 1440), "Each head, each sequence."),
         Case((1, 1, 4, 2, False, 4), four(128, 64, 384, 192), "Bytes grow with dtype_bytes."),
@@ -504,8 +508,13 @@ def attention_peak(attention):
 self_check(
     off_by,
     [
-        Case((tiled_attention, 8, 4), 0.0, "No mask by default.", label="8 tokens by 4"),
-        Case((tiled_attention, 5, 8, False), 0.0, "One block, short.", label="5 tokens by 8"),
+        Case((tiled_attention, 5, 8), 0.0, "One block, short; no mask.", label="5 tokens by 8"),
+        Case(
+            (tiled_attention, 8, 4, False),
+            0.0,
+            "When a block raises the maximum, rescale l and the sum.",
+            label="8 tokens by 4",
+        ),
         Case((tiled_attention, 11, 4, False), 0.0, "The last is shorter.", label="11 tokens by 4"),
         Case((tiled_attention, 8, 4, True), 0.0, "Mask.", label="8 tokens by 4, causal"),
         Case((tiled_attention, 11, 4, True), 0.0, "Mask.", label="11 tokens by 4, causal"),

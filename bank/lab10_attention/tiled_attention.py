@@ -300,6 +300,66 @@ def tiled_attention(q, k, v, block, causal=False):
     return result
 
 
+# %% wrong: sum_not_rescaled
+"""l is rescaled when the maximum rises, the sum of values is not."""
+
+import math
+
+import torch
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    seq, output = q.shape[-2], torch.empty_like(q)
+    for first in range(0, seq, block):
+        rows = q[..., first : first + block, :]
+        maximum = torch.full_like(rows[..., :1], -math.inf)
+        total, result = torch.zeros_like(maximum), torch.zeros_like(rows)
+        for start in range(0, seq, block):
+            columns = slice(start, start + block)
+            scores = rows @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+            if causal:
+                i = torch.arange(first, first + rows.shape[-2])[:, None]
+                j = torch.arange(start, start + scores.shape[-1])
+                scores = scores.masked_fill(j > i, -math.inf)
+            new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+            p = torch.exp(scores - new)
+            total = total * torch.exp(maximum - new) + p.sum(-1, keepdim=True)
+            result += p @ v[..., columns, :]
+            maximum = new
+        output[..., first : first + block, :] = result / total
+    return output
+
+
+# %% wrong: nothing_rescaled
+"""Neither sum is rescaled when the maximum rises."""
+
+import math
+
+import torch
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    seq, output = q.shape[-2], torch.empty_like(q)
+    for first in range(0, seq, block):
+        rows = q[..., first : first + block, :]
+        maximum = torch.full_like(rows[..., :1], -math.inf)
+        total, result = torch.zeros_like(maximum), torch.zeros_like(rows)
+        for start in range(0, seq, block):
+            columns = slice(start, start + block)
+            scores = rows @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+            if causal:
+                i = torch.arange(first, first + rows.shape[-2])[:, None]
+                j = torch.arange(start, start + scores.shape[-1])
+                scores = scores.masked_fill(j > i, -math.inf)
+            new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+            p = torch.exp(scores - new)
+            total += p.sum(-1, keepdim=True)
+            result += p @ v[..., columns, :]
+            maximum = new
+        output[..., first : first + block, :] = result / total
+    return output
+
+
 # %% wrong: rest_left_out
 """Columns behind the last whole block are left out. [earns 2]"""
 

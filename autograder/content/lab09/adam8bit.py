@@ -20,9 +20,9 @@ __all__ = ["adam", "adam8bit_step", "most_state_bytes"]
 _MIB = 2**20
 _NEAR = 0.02
 _BLOCK = 256
-_TENSORS, _N = 48, 2**16  # 12 MiB each of parameters and of gradients
+_TENSORS, _N = 64, 2**14  # 4 MiB each of parameters and of gradients
 _SMALL_BYTES = 64  # a tensor: a step counter
-_MOST_BYTES = 37 * _MIB  # they, 6 MiB of state, and what one tensor's step takes on the way
+_MOST_BYTES = 12 * _MIB  # they, 2 MiB of state, and what one tensor's step takes on the way
 
 
 def adam(

@@ -37,9 +37,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     odd = 2 * int(rng.integers(60, 80)) + 1  # codes that don't fill a whole byte
     budget = Budget(_X_BYTES + _MOST_BYTES + _MIB)
     return [
+        # First, since torch's heap keeps what other cases took, which counts as the notebook's own.
+        case("many", _MANY_SHAPE, _MANY_BITS, budget),
         *(case("values", [odd, 201], bits) for bits in MOST_ERROR),
         *(case("kept", _KEPT_SHAPE, bits) for bits in MOST_ERROR),
-        case("many", _MANY_SHAPE, _MANY_BITS, budget),
     ]
 
 

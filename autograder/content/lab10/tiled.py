@@ -65,6 +65,22 @@ def _block_means(q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool) -> T
     return sum((part.softmax(-1) @ values for part, values in parts), torch.zeros_like(q))
 
 
+def _not_rescaled(
+    q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool, *, total: bool
+) -> Tensor:
+    """When a block raises the maximum, the sum of values keeps its scale; so does l if `total`."""
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(hidden, -math.inf)
+    parts = torch.split(scores, block, -1)
+    maxima = torch.stack([part.amax(-1) for part in parts], -1).cummax(-1).values
+    weights = [torch.exp(part - maxima[..., i : i + 1]) for i, part in enumerate(parts)]
+    unscaled = torch.cat(weights, -1)
+    right = torch.exp(scores - maxima[..., -1:])
+    return unscaled @ v / (unscaled if total else right).sum(-1, keepdim=True)
+
+
 _MUTANTS: Mapping[str, Callable[..., Tensor]] = {
     "not_scaled": lambda *a: attended(*a, scale=1.0),
     "scaled_by_width": lambda q, *a: attended(q, *a, scale=1 / q.shape[-1]),
@@ -73,6 +89,8 @@ _MUTANTS: Mapping[str, Callable[..., Tensor]] = {
     "own_token_masked": lambda *a: attended(*a, masked=lambda n: torch.ones(n, n).triu(0).bool()),
     "future_only": lambda *a: attended(*a, masked=lambda n: torch.ones(n, n).tril(-1).bool()),
     "softmax_a_block": _block_means,
+    "sum_not_rescaled": lambda *a: _not_rescaled(*a, total=False),
+    "nothing_rescaled": lambda *a: _not_rescaled(*a, total=True),
     "rest_left_out": lambda *a: attended(*a, cut=True),
     "output_shared": lambda q, k, v, block, causal: exactly(1 - q, 1 - k, 1 - v, block, causal),
 }
@@ -194,6 +212,10 @@ tiled_attention = Task(
         "future_only": "Your mask hides the past. A row sees columns up to its own.",
         "softmax_a_block": "Each block of columns has a softmax of its own in your result. Keep a "
         "maximum and a sum for each row, and divide once, at the end.",
+        "sum_not_rescaled": "You rescale l, but not the sum of values. When a block raises a row's "
+        "maximum, multiply both by exp(old maximum - new maximum).",
+        "nothing_rescaled": "When a block raises a row's maximum, multiply l and the sum of values "
+        "so far by exp(old maximum - new maximum).",
         "rest_left_out": "Everything after the last whole block is left out.",
         "output_shared": "Another call changes the output of the one before. Make a new tensor in "
         "each call.",

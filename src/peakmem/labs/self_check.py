@@ -14,7 +14,7 @@ from typing import Any
 from peakmem.core import serialization
 from peakmem.core.errors import PeakmemError, RankError, RanksTimeout
 from peakmem.labs.compare import differing, same, show
-from peakmem.probes import as_sent, describe
+from peakmem.probes import as_sent, describe, is_unwritten
 
 __all__ = ["Case", "SelfCheckFailed", "self_check"]
 
@@ -128,12 +128,12 @@ def _failure(
     before = [_bytes(argument) for argument in case.args]
     try:
         got = as_sent(target(*case.args, **case.kwargs))
-    except NotImplementedError as error:
-        missing = _raised_in(error, target)
-        return _Failure("", f"{missing} is not written yet.", missing)
     except RanksTimeout as error:
         return _Failure(case.hint, f"{str(error)[:1].upper()}{str(error)[1:]}", stuck=True)
     except Exception as error:  # a student's code may raise anything
+        if is_unwritten(error):
+            missing = _raised_in(error, target)
+            return _Failure("", f"{missing} is not written yet.", missing)
         if case.raises is not None and type(error).__name__ == case.raises.__name__:
             return None
         raised = _raised(error)

@@ -111,13 +111,17 @@ def test_the_product_is_that_of_whole_numbers(seed: int) -> None:
 # NF4, against a table made of quantiles
 
 
-def test_the_table_is_made_of_quantiles() -> None:
+def quantiles() -> Any:
+    """Return NF4's table from the normal distribution, as QLoRA's appendix makes it."""
     offset = (1 - 1 / 30 + 1 - 1 / 32) / 2  # QLoRA: the mean of the last quantiles of both sides
     quantile = NormalDist().inv_cdf
     above = [quantile(p) for p in np.linspace(offset, 0.5, 9)[:-1]]
     below = [-quantile(p) for p in np.linspace(offset, 0.5, 8)[:-1]]
-    table = np.array(sorted([*below, 0.0, *above])) / max(above)
-    np.testing.assert_allclose(NF4, table, atol=1e-6)
+    return np.array(sorted([*below, 0.0, *above])) / max(above)
+
+
+def test_the_table_is_made_of_quantiles() -> None:
+    np.testing.assert_allclose(NF4, quantiles(), atol=1e-6)
 
 
 @given(st.lists(st.floats(-4, 4, width=32), min_size=1, max_size=70))
@@ -274,13 +278,29 @@ def test_stored_bytes_are_what_the_meter_counts(
     del held
 
 
+def test_the_solutions_nf4_agrees_with_quantiles_on_every_code(solution: Mapping[str, Any]) -> None:
+    table = torch.tensor(quantiles(), dtype=torch.float32)
+    codes, size = torch.arange(16), torch.tensor([3.0])
+    packed = solution["pack_int4"]((codes - 8).to(torch.int8))
+    torch.testing.assert_close(solution["nf4_decode"](packed, size, 16), 3 * table)
+    off = 0.49 * table.diff()  # just on this side of the middle of a gap
+    for values in (
+        table,
+        torch.cat([table[:-1] + off, table[-1:]]),
+        torch.cat([table[:1], table[1:] - off]),
+    ):
+        packed, absmax = solution["nf4_encode"](3 * values)
+        torch.testing.assert_close(absmax.flatten(), size)
+        assert torch.equal(solution["unpack_int4"](packed, 16) + 8, codes)
+
+
 def test_columns_of_outliers_in_float_beat_int8_for_all(solution: Mapping[str, Any]) -> None:
     """And change nothing where no column has outliers."""
     q, scale = solution["quantize_symmetric"](weight_matrix(), 8, 0)
 
     def error(x: torch.Tensor, threshold: float) -> float:
         exact = x.double() @ (q * scale).double().T
-        found = torch.from_numpy(product(x.numpy(), q.numpy(), scale.numpy(), threshold))
+        found = solution["int8_linear"](x, q, scale, threshold)
         return float((found - exact).norm() / exact.norm())
 
     planted = outlier_inputs()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Mapping
@@ -37,7 +38,8 @@ from autograder.model.task import Answer, Case, Task, Verdict
 from autograder.notebooks.questions import COURSE
 from autograder.notebooks.released import release_of
 from autograder.sandbox.host.in_process import LocalStudent
-from peakmem.labs.lab10 import attention_mib, recorded_snapshot
+from benchmarks.solutions import solved
+from peakmem.labs.lab10 import loss_mib, recorded_snapshot
 from peakmem.probes import Namespace, lab10
 from peakmem.probes.lab10 import run_backward
 from peakmem.specs.hardware import accelerator
@@ -224,12 +226,41 @@ def test_a_peak_is_judged_at_its_bound(
     assert task.judge(case, Answer({**value, "rise_bytes": most + 1}, memory="within"))[part].ok
 
 
-def test_metered_memory_grows_with_the_tokens_and_standard_with_their_square() -> None:
-    right = _names("tiled_backward", "right_rows_and_columns")["TiledAttention"].apply
-    few, many = (attention_mib(right, seq, backward=True) for seq in (512, 2048))
-    assert many / few < 4.2
-    few, many = (attention_mib(tiled.attended, seq, backward=True) for seq in (512, 2048))
-    assert many / few > 12
+@pytest.fixture(scope="module")
+def solution() -> Mapping[str, Any]:
+    return solved(LAB.name, "block_scores")
+
+
+def _rises(attention: Any) -> list[int]:
+    """Bytes besides q, k and v of forward and backward, for 512 to 4096 tokens."""
+    sizes: dict[str, Any] = {"batch": 1, "heads": 1, "head_dim": 16, "block": 256, "seed": 0}
+    lengths = (512, 1024, 2048, 4096)
+    found = (run_backward(attention, "one", True, seq=n, causal=False, **sizes) for n in lengths)
+    return [of_length["rise_bytes"] for of_length in found]
+
+
+def test_metered_memory_grows_linearly_from_512_to_4096_tokens(
+    solution: Mapping[str, Any],
+) -> None:
+    """The solution's does, for each doubling; standard attention's grows with their square."""
+    rises = _rises(solution["TiledAttention"].apply)
+    assert all(1 < more / less <= 2.01 for less, more in itertools.pairwise(rises)), rises
+    rises = _rises(tiled.attended)
+    assert all(3.8 < more / less < 4.01 for less, more in itertools.pairwise(rises)), rises
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_solutions_gradients_are_differences_of_its_outputs(
+    solution: Mapping[str, Any], causal: bool
+) -> None:
+    """In float64, for blocks the last of which is shorter."""
+    generator = torch.Generator().manual_seed(0)
+    leaves = [
+        torch.randn(1, 2, 5, 3, generator=generator, dtype=torch.float64).requires_grad_()
+        for _ in "qkv"
+    ]
+    attention = solution["TiledAttention"].apply
+    assert torch.autograd.gradcheck(lambda q, k, v: attention(q, k, v, 2, causal), leaves)
 
 
 # find_the_leak
@@ -276,6 +307,16 @@ def test_the_reference_of_the_loss_is_what_the_formula_says() -> None:
         of_logits[i] = 2 * (p[i] - np.eye(5)[targets[i]]) / len(counted)
     np.testing.assert_allclose(found["gradients"][0], of_logits @ weight, atol=1e-12)
     np.testing.assert_allclose(found["gradients"][1], of_logits.T @ x, atol=1e-12)
+
+
+def test_logits_never_appear_in_the_meter_of_the_chunked_loss(
+    solution: Mapping[str, Any],
+) -> None:
+    logits = 4 * 512 * 8192 / MIB
+    assert loss_mib(loss._plain, 512, 8192, 16) >= 2 * logits
+    few, many = (loss_mib(solution["chunked_cross_entropy"], n, 8192, 16) for n in (512, 1024))
+    assert many < logits / 3
+    assert many - few < 0.5, "more tokens are more chunks, not more logits alive"
 
 
 # module_times: the clock

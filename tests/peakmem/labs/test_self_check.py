@@ -104,6 +104,34 @@ def test_an_earlier_exercise_that_is_not_written_is_named(capsys):
     assert message == "not_there is not written yet."
 
 
+def test_an_operation_that_torch_lacks_is_an_error_not_an_unwritten_function(capsys):
+    lines, message = printed(capsys, lambda x: x << 4, [Case((torch.ones(1),), 2, "Use uint8.")])
+    assert message.startswith("Use uint8. ")
+    assert "raised RuntimeError" in message
+    assert "not written" not in "".join(lines)
+    (outcome,) = call_each(lambda: torch.ones(1) << 4, [[]])
+    assert outcome[:2] == ("raised", "RuntimeError")
+    (outcome,) = call_each(not_there, [[1, 2]])
+    assert outcome[:2] == ("raised", "NotImplementedError")
+
+
+def test_a_backward_that_is_not_written_is_named(capsys):
+    class Stub(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx, gradient):
+            raise NotImplementedError("your code comes here")
+
+    def slope(x):
+        Stub.apply(x.clone().requires_grad_()).sum().backward()
+
+    _, message = printed(capsys, slope, [Case((torch.ones(1),), 2)])
+    assert message == "backward is not written yet."
+
+
 def test_an_error_is_shown_with_the_students_own_line(capsys):
     names = {}
     exec(compile("def broken(x):\n    y = x + ''\n    return y\n", "<cell>", "exec"), names)
