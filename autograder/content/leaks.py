@@ -36,6 +36,7 @@ class Leak:
     reference: Function
     #: Draws the sizes of a small run, for results, and of a large one, for the peak.
     small: Callable[[np.random.Generator], Sizes]
+    #: Draws the sizes of a large run, for the peak.
     large: Callable[[np.random.Generator], Sizes]
     #: The bytes that a large run may take, inputs included.
     most_bytes: Callable[[Sizes], int]

@@ -41,7 +41,9 @@ class TaskLab:
     The Tasks are loaded on first use, because some import torch.
     """
 
+    #: The lab's full name, such as `lab01_formats`.
     name: str
+    #: The course that the lab belongs to.
     course: Course
     files = None
     measured = True  # every lab has a leak to find
@@ -140,7 +142,9 @@ class TaskLab:
 class OrdinaryLab:
     """An ordinary nbgrader assignment, whose tests run in the student's process."""
 
+    #: The instructor's version: its notebooks and their tests.
     assignment: Assignment
+    #: The course's rules for grading such assignments.
     rules: Rules
     hides = ()
     preload = ()

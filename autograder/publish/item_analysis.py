@@ -105,11 +105,17 @@ class LabAnalysis:
 class _Answers:
     """The class's results on one exercise, by student."""
 
+    #: The most points that the exercise is worth.
     max_points: float = 0.0
+    #: Each student's share of the points, from 0 to 1.
     shares: dict[str, float] = field(default_factory=dict)
+    #: The number of students with all points.
     correct: int = 0
+    #: How many students made each recognised mistake.
     mistakes: Counter[str] = field(default_factory=Counter)
+    #: For each mistake, a result to show.
     examples: dict[str, Result] = field(default_factory=dict)
+    #: The number of students who lost points without a recognised mistake.
     unnamed: int = 0
 
 

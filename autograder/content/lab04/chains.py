@@ -30,8 +30,11 @@ __all__ = [
 class Chain:
     """Stages, one after another: three lists of equal length."""
 
+    #: Each stage's forward time, all in one unit.
     times: Sequence[Any]
+    #: The bytes that each stage saves for backward, its output included.
     saved: Sequence[int]
+    #: The bytes of each stage's output.
     outputs: Sequence[int]
 
     def __len__(self) -> int:

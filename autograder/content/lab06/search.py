@@ -28,13 +28,22 @@ class TooHard(Exception):
 
 @dataclass(frozen=True)
 class _State:
+    """A moment of a schedule."""
+
     clock: float
-    done: int  # compute steps
-    step_end: float  # inf: none under way
+    #: Compute steps that have ended.
+    done: int
+    #: When the step under way ends; inf if there is none.
+    step_end: float
+    #: For each stage, where its saved tensors are.
     places: tuple[int, ...]
+    #: Bytes in memory.
     used: int
+    #: When the copy under way ends; inf if there is none.
     copy_end: float
-    copying: int  # a stage, -1 if none
+    #: The stage that is copied, or -1.
+    copying: int
+    #: Whether it is copied to the host.
     copy_out: bool
 
 
