@@ -14,8 +14,8 @@ from autograder.publish.export import write_grades
 from autograder.publish.feedback import write_feedback
 from autograder.publish.gradebook import write_gradebook
 from autograder.store.out_folder import OutFolder
-from tests.autograder.class_by_hand import HALVE, end_of, graded, make_course, verdict
-from tests.autograder.release_by_hand import LAB
+from tests.autograder.small_class import HALVE, end_of, graded, make_course, verdict
+from tests.autograder.small_release import LAB
 
 RESULTS = [
     graded("ada"),
