@@ -83,7 +83,7 @@ class TaskLab:
 
     @cached_property
     def _sources(self) -> tuple[str, ...]:
-        """The code that runs of the notebook with the reference solutions, and of the probes."""
+        """The code that runs: that of the solved notebook, and that of the probes."""
         own = [cell.source for cell in self._needed(self._reference)]
         return (*own, *probe_sources(self.name.partition("_")[0]))
 

@@ -54,7 +54,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Item:
-    """One exercise, as a class did on it."""
+    """A class's results on one exercise."""
 
     #: The task's id.
     task: str
@@ -78,7 +78,7 @@ class Item:
 
 @dataclass(frozen=True)
 class LabAnalysis:
-    """A lab, as a class did on it."""
+    """A class's results on one lab."""
 
     #: The lab.
     lab: str

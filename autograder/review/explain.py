@@ -110,7 +110,7 @@ def _lines(
         return
     cases = drawn_again(task, secret, journal, result)
     if cases is None:
-        yield "The lab asks other questions today than these answers are to; see `regrade`."
+        yield "The lab's questions have changed since these answers were given; see `regrade`."
         return
     again = judge_safely(task, cases, answers)
     same = "the same verdict" if again == verdict else f"another verdict: {_told(again)}"

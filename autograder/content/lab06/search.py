@@ -1,10 +1,10 @@
 """The least makespan of a swap schedule, proven by exhaustive search.
 
-The search walks every run that a list of copies can make the simulator play. Where the link is
-idle and something has just ended, a copy that can start now may start, or the link stays idle until
-something ends next. Every list is one such walk: a copy starts when the last thing that it waited
-for ends. And every walk is a list: `after` names the step whose end started the copy. Each stage
-goes out and comes back at most once.
+The search walks through every run that a list of copies can produce in the simulator. When the link
+is idle and something has just ended, a copy that can start now may start, or the link stays idle
+until something ends next. Every list is one such walk: a copy starts when the last thing that it
+waited for ends. And every walk is a list: `after` names the step whose end started the copy. Each
+stage goes out and comes back at most once.
 
 Walks are cut where a lower bound says that they cannot be shorter than the best one so far.
 """

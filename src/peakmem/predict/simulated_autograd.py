@@ -39,7 +39,7 @@ class Side:
 
 @dataclass(slots=True)
 class _Storage:
-    """A tensor of the ledger in the making; its fields are those of `Tensor`."""
+    """A ledger's tensor while the step is played; its fields are those of `Tensor`."""
 
     name: str
     owner: Owner
