@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from autograder.base.files import write_whole
 from autograder.model.result import Result
 from autograder.model.status import JUDGED, UNANSWERED
-from autograder.publish.export import points
+from autograder.publish.grades_csv import points
 
 __all__ = ["Item", "LabAnalysis", "analyse", "page_html", "write_page"]
 

@@ -21,7 +21,7 @@ from autograder.model.submission import SubmissionKey
 from autograder.model.task import Answer, Case, Finding, Task, Verdict
 from autograder.notebooks.graded import solution_source
 from autograder.publish.audit import questions_then
-from autograder.publish.export import points
+from autograder.publish.grades_csv import points
 from autograder.review.rejudge import drawn_again
 from autograder.rules.waivers import waivers
 from autograder.store.journal import Journal

@@ -21,7 +21,7 @@ from autograder.notebooks.intake import take_in
 from autograder.notebooks.stamp import release_note
 from autograder.publish.gradebook import look_again, write_gradebook
 from autograder.publish.review_queue import Kind, needs, told, write_needs
-from autograder.rules.policy import sentence
+from autograder.rules.lateness import sentence
 from autograder.rules.semester import Receipt, Semester
 from autograder.runs import attempts
 from autograder.store.out_folder import OutFolder
