@@ -25,6 +25,7 @@ from autograder.base import memory
 from autograder.base.course import COURSE
 from autograder.content import find_lab
 from autograder.notebooks.released import release_of
+from autograder.store.out_folder import OutFolder
 from benchmarks.notebooks import Notebook, solved_notebooks, write_notebook
 
 __all__ = ["KINDS", "Figures", "main"]
@@ -176,9 +177,9 @@ def main() -> int:
 
 def _measure(size: int, workers: int) -> Figures:
     with tempfile.TemporaryDirectory(prefix="hostile-class-") as folder:
-        home = Path(folder)
+        home, out = Path(folder), OutFolder(Path(folder) / "out")
         _hand_in(home / "submitted", size)
-        places = ["--submitted", str(home / "submitted"), "--out", str(home / "out")]
+        places = ["--submitted", str(home / "submitted"), "--out", str(out)]
         command = [sys.executable, "-m", "autograder", "grade", _LAB, "--workers", str(workers)]
         begin = time.perf_counter()
         grading = subprocess.Popen(
@@ -192,17 +193,17 @@ def _measure(size: int, workers: int) -> Figures:
             with suppress(subprocess.TimeoutExpired):
                 grading.wait(_LOOK_SECONDS)
         seconds = time.perf_counter() - begin
-        own = {student: _bytes_of(home / "out", student) for student in _students(size)}
+        own = {student: _bytes_of(out.path, student) for student in _students(size)}
         largest = max(own, key=lambda student: own[student])
         return Figures(
             submissions=size,
             seconds=seconds,
             worker_peak_bytes=worker,
             controller_peak_bytes=controller,
-            disk_bytes=sum(_on_disk(path) for path in (home / "out").rglob("*")),
+            disk_bytes=sum(_on_disk(path) for path in out.path.rglob("*")),
             largest_bytes=own[largest],
             largest_kind=largest.partition("-")[2],
-            ends=_ends(home / "out" / "grades.csv"),
+            ends=_ends(out.grades),
         )
 
 

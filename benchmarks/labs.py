@@ -18,7 +18,7 @@ from typing import Any
 from autograder.content import find_task
 from autograder.model.judge import draw, judge_safely
 from autograder.sandbox.host.in_process import LocalStudent
-from peakmem.labs.session import Refusal
+from peakmem.labs.session import refusals_lifted
 
 __all__ = ["cells", "main"]
 
@@ -55,9 +55,7 @@ def main(path: str) -> int:
 
 def _grade(task_id: str, names: dict[str, Any]) -> tuple[float, float]:
     """Return the points of one exercise, and its maximum; none for a GPU exercise without a GPU."""
-    finders = sys.meta_path[:]
-    sys.meta_path[:] = [finder for finder in finders if not isinstance(finder, Refusal)]
-    try:
+    with refusals_lifted():
         task = find_task(task_id)
         if task.needs_gpu and not _has_gpu():
             return 0.0, 0.0
@@ -68,8 +66,6 @@ def _grade(task_id: str, names: dict[str, Any]) -> tuple[float, float]:
             for case in cases
         ]
         verdict = judge_safely(task, cases, answers)
-    finally:
-        sys.meta_path[:] = finders
     print(f"{task_id}: {verdict.points:g} of {task.points:g}. {verdict.message}")
     return float(verdict.points), float(task.points)
 

@@ -119,7 +119,7 @@ def _outcome(
 def least(suffices: Callable[[int], bool]) -> tuple[int, bool]:
     """Return the least number of bytes that suffices, and whether that is only a bound of it.
 
-    The search goes outwards from 0 in steps that double, and then bisects.
+    The search moves away from 0 in steps that double, then bisects.
     """
     sign = -1 if suffices(0) else 1
     near, far = 0, _MIB // 2

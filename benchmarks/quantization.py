@@ -1,4 +1,4 @@
-"""Losses of a small GPT in few bits: rounded after training, trained rounded, and 8-bit Adam.
+"""Losses of a small GPT in few bits: rounded after training, rounded during it, and 8-bit Adam.
 
 Run as `python -m benchmarks.quantization`. A grammar generates the text, the model is
 `peakmem.nn.GPT`, and the codes come from lab 9's solution and `peakmem.numbers.quantization`. Only

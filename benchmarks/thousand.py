@@ -19,8 +19,9 @@ from pathlib import Path
 from autograder.base import memory
 from autograder.base.course import COURSE
 from autograder.content import find_lab
-from autograder.trials import sampled_class
+from autograder.store.out_folder import OutFolder
 from autograder.trials.demo import compare
+from autograder.trials.sampled_class import ClassFolder, sample_class
 
 __all__ = ["Run", "main"]
 
@@ -71,10 +72,10 @@ def main() -> int:
 def _run(lab: str, size: int, workers: int) -> Run:
     with tempfile.TemporaryDirectory(prefix="thousand-") as folder:
         home = Path(folder)
-        bank, releases = COURSE.bank, COURSE.releases
-        sampled_class.sample(find_lab(lab), size, 0, home / "class", bank, releases)
+        class_, out = ClassFolder(home / "class"), OutFolder(home / "out")
+        sample_class([find_lab(lab)], size, 0, class_.path, COURSE.bank, COURSE.releases)
         command = [sys.executable, "-m", "autograder", "grade", lab, "--workers", str(workers)]
-        places = ["--submitted", str(home / "class" / "submitted"), "--out", str(home / "out")]
+        places = ["--submitted", str(class_.submitted), "--out", str(out)]
         begin = time.perf_counter()
         grading = subprocess.Popen(
             [*command, *places], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -86,7 +87,7 @@ def _run(lab: str, size: int, workers: int) -> Run:
             with suppress(subprocess.TimeoutExpired):
                 grading.wait(_LOOK_SECONDS)
         seconds = time.perf_counter() - begin
-        differences = compare(home / "class" / "truth.csv", home / "out" / "grades.csv")
+        differences = compare(class_.truth, out.grades)
     return Run(lab, size, workers, seconds, peak_bytes, len(differences), grading.returncode)
 
 

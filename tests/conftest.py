@@ -47,8 +47,7 @@ def no_refusals() -> Iterator[None]:
 def _forget_refusals() -> None:
     session = sys.modules.get("peakmem.labs.session")
     if session is not None:
-        kept = [finder for finder in sys.meta_path if not isinstance(finder, session.Refusal)]
-        sys.meta_path[:] = kept
+        session.lift_refusals()
 
 
 @pytest.fixture(scope="session")

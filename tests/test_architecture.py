@@ -253,6 +253,53 @@ def test_a_long_module_without_a_reason_is_found(tmp_path: Path) -> None:
     assert found == {"ours/long.py", "ours/bare.py", "ours/elsewhere.py"}
 
 
+# What a dataclass's fields mean.
+
+# Implementations of the protocol `Backend`, which documents their fields.
+DOCUMENTED_ELSEWHERE = {"Namespaces", "Unprotected", "UserIds"}
+
+
+def fields_without_a_comment(root: Path, *folders: str) -> list[str]:
+    """Fields of public dataclasses without a `#:` comment; options of commands have help."""
+    found = []
+    for file in sorted(file for folder in folders for file in (root / folder).rglob("*.py")):
+        text = file.read_text("utf-8")
+        lines = text.splitlines()
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+                continue
+            fields = [field for field in node.body if isinstance(field, ast.AnnAssign)]
+            is_command = any("Annotated" in ast.unparse(field.annotation) for field in fields)
+            is_dataclass = any("dataclass" in ast.unparse(made) for made in node.decorator_list)
+            if is_command or not is_dataclass or node.name in DOCUMENTED_ELSEWHERE:
+                continue
+            found += [
+                f"{file.name}: {node.name}.{ast.unparse(field.target)}"
+                for field in fields
+                if not lines[field.lineno - 2].lstrip().startswith("#:")
+            ]
+    return found
+
+
+def test_each_field_of_a_public_dataclass_has_a_comment(repository: Path) -> None:
+    assert fields_without_a_comment(repository, "src", "autograder") == []
+
+
+def test_a_field_without_a_comment_is_found(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours/a.py").write_text(
+        "@dataclass(frozen=True)\nclass Memory:\n"
+        "    #: The usable memory.\n    bytes: int\n    source: str\n    # A tool.\n    tool: str\n"
+        "@dataclass\nclass _Private:\n    size: int\n"
+        "@dataclass\nclass Options:\n    lab: Lab\n    gpu: Annotated[str, help]\n"
+        "class Plain:\n    size: int\n"
+    )
+    assert fields_without_a_comment(tmp_path, "ours") == [
+        "a.py: Memory.source",
+        "a.py: Memory.tool",
+    ]
+
+
 # Real imports, each in its own process.
 
 

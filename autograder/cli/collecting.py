@@ -59,24 +59,16 @@ def collect(
         paths["receipts"] = out.receipts
         collecting.write_receipts(paths["receipts"], lab, done.received)
         remarks += _unread_receipts(out)
-    collected = len(done.placed) + len(done.unchanged)
     strangers = {path: why for path, why in done.aside.items() if roster and path in done.unknown}
-    others = {path: why for path, why in done.aside.items() if path not in strangers}
     most = None if output.verbose else _SHOWN
-    text = "\n".join(
-        [
-            f"{lab}: {collected} submissions from {opened.platform} "
-            f"({len(done.placed)} new or changed, {len(done.unchanged)} unchanged)",
-            *_listed("Earlier notebooks moved aside", dict.fromkeys(done.replaced, ""), most),
-            *_listed("Late according to the platform", dict.fromkeys(done.late, ""), most),
-            *_listed("Taken in although the name isn't the lab's", done.renamed, most),
-            *_listed(f"Set aside in {aside}", others, most),
-            *_counted(f"Set aside in {aside}, and named on standard error", strangers),
-        ]
-    )
-    problems = [f"{path}: not taken in, because {why}." for path, why in done.unread.items()]
-    problems += [f"{path}: not taken in, because {why}." for path, why in strangers.items()]
-    return found(problems, text=text, data=_data(done), remarks=remarks, paths=paths)
+    text = [
+        f"{lab}: {len(done.placed) + len(done.unchanged)} submissions from {opened.platform} "
+        f"({len(done.placed)} new or changed, {len(done.unchanged)} unchanged)",
+        *_details(done, aside, strangers, most),
+    ]
+    left = {**done.unread, **strangers}
+    problems = [f"{path}: not taken in, because {why}." for path, why in left.items()]
+    return found(problems, text="\n".join(text), data=_data(done), remarks=remarks, paths=paths)
 
 
 _NO_ROSTER = (
@@ -92,6 +84,20 @@ def _unread_receipts(out: OutFolder) -> list[str]:
     if named == receipts:
         return []
     return [f'To count lateness from these times, write `receipts = "{receipts}"` in {path}.']
+
+
+def _details(
+    done: Collected, aside: Path, strangers: Mapping[str, str], most: int | None
+) -> list[str]:
+    """Lines on every submission that wasn't simply placed, at most `most` of each kind."""
+    others = {path: why for path, why in done.aside.items() if path not in strangers}
+    return [
+        *_listed("Earlier notebooks moved aside", dict.fromkeys(done.replaced, ""), most),
+        *_listed("Late according to the platform", dict.fromkeys(done.late, ""), most),
+        *_listed("Taken in although the name isn't the lab's", done.renamed, most),
+        *_listed(f"Set aside in {aside}", others, most),
+        *_counted(f"Set aside in {aside}, and named on standard error", strangers),
+    ]
 
 
 def _listed(title: str, about: Mapping[str, str], most: int | None) -> list[str]:

@@ -27,7 +27,7 @@ def gradescope(
 ) -> Report:
     """Make the zip that grades a lab on Gradescope. Keep it secret."""
     from autograder.platforms.gradescope_zip import make_zip, points_of
-    from autograder.publish.export import points
+    from autograder.publish.grades_csv import points
 
     release = make_zip(course, lab, course.secret(), to)
     of = points_of(course, lab)

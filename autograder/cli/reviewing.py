@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -105,28 +105,21 @@ def _exported(
     from autograder.publish.final_grades import people, standings
     from autograder.runs.outdated import outdated
     from autograder.store.journal import Journal
+    from autograder.store.out_folder import ExportName
 
     report = class_report(course, results, out, remarks=list(map(str, outdated(out, course))))
     standing = standings(out)
     students = people(out, sorted({key.student for key in standing}))
-    paths = {
-        name: out.export(file)
-        for name, file in (
-            ("students", "students.csv"),
-            ("canvas", "canvas.csv"),
-            ("feedback_zip", "feedback.zip"),
-            ("statistics", "statistics.csv"),
-        )
-    }
+    paths = {name: out.export(name) for name in get_args(ExportName)}
     tables.write_students(standing, students, paths["students"])
     cells = tables.write_canvas(standing, students, paths["canvas"], partial=so_far)
     pages = tables.write_feedback_zip(out.feedback, paths["feedback_zip"])
     labs = statistics.statistics_of(results)
     statistics.write_table(labs, paths["statistics"])
     for lab, tasks in labs.items():
-        paths[f"statistics_{lab}"] = out.export(f"statistics-{lab}.png")
+        paths[f"statistics_{lab}"] = out.lab_statistics(lab)
         statistics.write_picture(lab, tasks, paths[f"statistics_{lab}"])
-        paths[f"items_{lab}"] = out.export(f"items-{lab}.html")
+        paths[f"items_{lab}"] = out.lab_items(lab)
         analysis = item_analysis.analyse(lab, results, partial(_code, Journal(out)))
         item_analysis.write_page(analysis, lab, paths[f"items_{lab}"])
     counts = {

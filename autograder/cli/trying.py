@@ -198,12 +198,13 @@ def sample(
 ) -> Report:
     """Make a class of submissions with known scores."""
     from autograder.content import find_lab
-    from autograder.trials import sampled_class
+    from autograder.trials.sampled_class import ClassFolder, sample_class
 
-    sampled_class.sample(
-        find_lab(lab), students, seed, to, course.bank, course.releases, has_gpu=has_gpu()
+    sample_class(
+        [find_lab(lab)], students, seed, to, course.bank, course.releases, has_gpu=has_gpu()
     )
-    paths = {"submitted": to / "submitted", "truth": to / "truth.csv"}
+    class_ = ClassFolder(to)
+    paths = {"submitted": class_.submitted, "truth": class_.truth}
     text = f"{paths['submitted']} contains the class, {paths['truth']} its scores."
     return Report(text=text, paths=paths)
 
@@ -229,15 +230,15 @@ def demo(
     class_ = trial.prepare(to, students, seed, course, has_gpu=has_gpu())
     for name in lab_names():
         room = classroom_of(course, running, name, out)
-        handed = classroom.take(room, class_ / "submitted")
+        handed = classroom.take(room, class_.submitted)
         grade_with_progress(room, handed, running, output)
     results = publish(out, course)
-    differences = trial.compare(class_ / "truth.csv", out.grades)
+    differences = trial.compare(class_.truth, out.grades)
     report = class_report(course, results, out, problems=differences)
     verdict = trial.verdict(results, students, differences)
     return replace(
         report,
         text=f"{report.text}\n\n{verdict}",
         data={**report.data, "differences": differences, "verdict": verdict},
-        paths={**report.paths, "truth": class_ / "truth.csv"},
+        paths={**report.paths, "truth": class_.truth},
     )

@@ -34,8 +34,9 @@ class Leak:
     work: Callable[..., Any]
     #: The fixed function, with which results are compared.
     reference: Function
-    #: Draws the sizes of a small run, for results, and of a large one, for the peak.
+    #: Draws the sizes of a small run, for results.
     small: Callable[[np.random.Generator], Sizes]
+    #: Draws the sizes of a large run, for the peak.
     large: Callable[[np.random.Generator], Sizes]
     #: The bytes that a large run may take, inputs included.
     most_bytes: Callable[[Sizes], int]
@@ -68,55 +69,65 @@ def leak_task(
     The lab's probe `find_the_leak(student, metered=True, **sizes)` calls `measured_run`. The large
     run has a budget that the kernel enforces, and the bound of the exercise's text where it can't.
     """
-
-    def cases(rng: np.random.Generator) -> list[Case]:
-        large = leak.large(rng)
-        window_bytes = leak.window_bytes(large)
-        most_bytes = leak.most_bytes(large) + leak.scratch_bytes + _SLACK_BYTES
-        budget = Budget(most_bytes, window_bytes, bool(window_bytes))
-        small = [Case((_SAME,), leak.small(rng)) for _ in range(2)]
-        return [*small, Case((_PEAK,), large, budget=budget)]
-
-    @lru_cache(maxsize=64)
-    def expected_results(sizes: tuple[tuple[str, Any], ...]) -> Any:
-        return leak.results(**dict(sizes)) if leak.results else results(leak.reference, sizes)
-
-    @lru_cache(maxsize=64)
-    def results(function: Function, sizes: tuple[tuple[str, Any], ...]) -> Any:
-        return leak.work(function, **dict(sizes))
-
-    def judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
-        return dict.fromkeys(case.parts, finding(case, answer))
-
-    def finding(case: Case, answer: Answer) -> Finding:
-        value = answer.value if isinstance(answer.value, dict) else {}
-        if "results" not in value:
-            return Finding(False, "The answers came back garbled.")
-        got, sizes = value["results"], tuple(sorted(case.inputs.items()))
-        if case.budget is not None:
-            rise = answer.metered("rise_bytes", "numpy_rise_bytes")
-            if answer.breaks_budget(rise, leak.most_bytes(case.inputs)):
-                return _too_much(leak, case.inputs, rise)
-        expected = expected_results(sizes)
-        if _close(expected, got):
-            return Finding(True)
-        known = [name for name, f in leak.mutants.items() if _close(results(f, sizes), got)]
-        said = f"With {show(dict(case.inputs))}: expected {show(expected)}, but got {show(got)}."
-        return Finding(False, said, tuple(known))
-
+    exercise = _Exercise(leak)
     return Task(
         id=f"{leak.lab}-find_the_leak",
         parts={_SAME: results_points, _PEAK: peak_points},
         defines=(leak.function,),
         probe="find_the_leak",
-        cases=cases,
-        judge=judge,
+        cases=exercise.cases,
+        judge=exercise.judge,
         mistakes=leak.mistakes,
         ban=ban,
         trust="measured",
         stretch=stretch,
         ranks=ranks,
     )
+
+
+class _Exercise:
+    """The cases of one leak, and the judgement of their answers."""
+
+    def __init__(self, leak: Leak) -> None:
+        self.leak = leak
+        self.expected = lru_cache(maxsize=64)(self._expected)
+        self.results = lru_cache(maxsize=64)(self._results)
+
+    def cases(self, rng: np.random.Generator) -> list[Case]:
+        large = self.leak.large(rng)
+        window_bytes = self.leak.window_bytes(large)
+        most_bytes = self.leak.most_bytes(large) + self.leak.scratch_bytes + _SLACK_BYTES
+        budget = Budget(most_bytes, window_bytes, bool(window_bytes))
+        small = [Case((_SAME,), self.leak.small(rng)) for _ in range(2)]
+        return [*small, Case((_PEAK,), large, budget=budget)]
+
+    def judge(self, case: Case, answer: Answer) -> Mapping[str, Finding]:
+        return dict.fromkeys(case.parts, self._finding(case, answer))
+
+    def _finding(self, case: Case, answer: Answer) -> Finding:
+        value = answer.value if isinstance(answer.value, dict) else {}
+        if "results" not in value:
+            return Finding(False, "The answers came back garbled.")
+        got, sizes = value["results"], tuple(sorted(case.inputs.items()))
+        if case.budget is not None:
+            rise = answer.metered("rise_bytes", "numpy_rise_bytes")
+            if answer.breaks_budget(rise, self.leak.most_bytes(case.inputs)):
+                return _too_much(self.leak, case.inputs, rise)
+        expected = self.expected(sizes)
+        if _close(expected, got):
+            return Finding(True)
+        mutants = self.leak.mutants.items()
+        known = [name for name, mutant in mutants if _close(self.results(mutant, sizes), got)]
+        said = f"With {show(dict(case.inputs))}: expected {show(expected)}, but got {show(got)}."
+        return Finding(False, said, tuple(known))
+
+    def _expected(self, sizes: tuple[tuple[str, Any], ...]) -> Any:
+        if self.leak.results is not None:
+            return self.leak.results(**dict(sizes))
+        return self.results(self.leak.reference, sizes)
+
+    def _results(self, function: Function, sizes: tuple[tuple[str, Any], ...]) -> Any:
+        return self.leak.work(function, **dict(sizes))
 
 
 def _too_much(leak: Leak, sizes: Sizes, rise: int | None) -> Finding:

@@ -6,7 +6,7 @@ outputs. Everything else is safe from the student: see `docs/threat_model.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -41,10 +41,9 @@ Json = dict[str, Any]
 def tasks_of(assignment: Assignment, rules: Rules) -> tuple[Task, ...]:
     """Return a task for each test of an assignment; its answer is the output of the test's cell."""
     return tuple(
-        _task(full_name(sheet.name, question.id, alone=assignment.alone), question, rules)
-        for sheet in assignment.sheets
-        for question in sheet.questions
-        if not question.by_person and question.points > 0
+        _task(name, question, rules)
+        for name, _, question in _questions(assignment)
+        if not question.by_person
     )
 
 
@@ -70,36 +69,24 @@ def grade_ordinary(
     sandbox = start()
     runs = {name: collect(submission, sandbox, (), {}) for name, submission in taken.items()}
     answers: dict[str, list[Answer]] = {}
-    by_hand: dict[str, Verdict] = {}
-    notebooks: dict[str, Json] = {}
-    for sheet in assignment.sheets:
-        submission, run = taken.get(sheet.name), runs.get(sheet.name)
-        for question in sheet.questions:
-            name = full_name(sheet.name, question.id, alone=assignment.alone)
-            if question.points > 0 and not question.by_person:
-                answers[name] = [_answer(sheet, question, submission, run)]
-            elif question.points > 0 and (why := _unanswered(sheet, question, submission)):
-                by_hand[name] = Verdict(
-                    task=name,
-                    status=UNANSWERED,
-                    earned={_POINTS: 0.0},
-                    max_points=question.points,
-                    message=why,
-                )
-        if submission is not None and run is not None:
-            notebooks[sheet.name] = _shown(sheet, submission, run, rules)
     verdicts: dict[str, Verdict] = {}
     asked: dict[str, str] = {}
     busy = next((run.busy for run in runs.values() if run.busy), "")
+    given = _answers(assignment, taken, runs)
     for task in tasks_of(assignment, rules):
         cases = draw(task, secret, student, b"")
-        answers[task.id], verdicts[task.id] = judge_run(task, cases, answers[task.id], busy)
+        answers[task.id], verdicts[task.id] = judge_run(task, cases, [given[task.id]], busy)
         asked[task.id] = asked_of(task, cases)
+    notebooks = {
+        sheet.name: _shown(sheet, taken[sheet.name], runs[sheet.name], rules)
+        for sheet in assignment.sheets
+        if sheet.name in taken
+    }
     result = Result(
         student=student,
         lab=assignment.name,
         end="graded",
-        verdicts=(*verdicts.values(), *by_hand.values()),
+        verdicts=(*verdicts.values(), *_unanswered_verdicts(assignment, taken)),
         notebook=bind(notebooks, alone=assignment.alone),
         notes=(
             *_notes(assignment, taken),
@@ -109,6 +96,14 @@ def grade_ordinary(
         isolated=sandbox.isolated,
     )
     return Graded(result, answers, asked)
+
+
+def _questions(assignment: Assignment) -> Iterator[tuple[str, Sheet, GradedCell]]:
+    """Yield each cell that earns points, with its full name and its sheet."""
+    for sheet in assignment.sheets:
+        for question in sheet.questions:
+            if question.points > 0:
+                yield full_name(sheet.name, question.id, alone=assignment.alone), sheet, question
 
 
 def _task(name: str, question: GradedCell, rules: Rules) -> Task:
@@ -156,6 +151,32 @@ def _take_in(student: str, assignment: Assignment, sheet: Sheet, handed: Content
         notes=(*notes, *repairs),
         files=handed.files,
     )
+
+
+def _answers(
+    assignment: Assignment, taken: Mapping[str, Submission], runs: Mapping[str, Run]
+) -> dict[str, Answer]:
+    """Each test's answer, by the task's id."""
+    return {
+        name: _answer(sheet, question, taken.get(sheet.name), runs.get(sheet.name))
+        for name, sheet, question in _questions(assignment)
+        if not question.by_person
+    }
+
+
+def _unanswered_verdicts(
+    assignment: Assignment, taken: Mapping[str, Submission]
+) -> Iterator[Verdict]:
+    """Yield a verdict for each manual answer that earns nothing unread."""
+    for name, sheet, question in _questions(assignment):
+        if question.by_person and (why := _unanswered(sheet, question, taken.get(sheet.name))):
+            yield Verdict(
+                task=name,
+                status=UNANSWERED,
+                earned={_POINTS: 0.0},
+                max_points=question.points,
+                message=why,
+            )
 
 
 def _answer(

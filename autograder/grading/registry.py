@@ -41,7 +41,9 @@ class TaskLab:
     The Tasks are loaded on first use, because some import torch.
     """
 
+    #: The lab's full name, such as `lab01_formats`.
     name: str
+    #: The course that the lab belongs to.
     course: Course
     files = None
     measured = True  # every lab has a leak to find
@@ -81,7 +83,7 @@ class TaskLab:
 
     @cached_property
     def _sources(self) -> tuple[str, ...]:
-        """The code that runs of the notebook with the reference solutions, and of the probes."""
+        """The code that runs: that of the solved notebook, and that of the probes."""
         own = [cell.source for cell in self._needed(self._reference)]
         return (*own, *probe_sources(self.name.partition("_")[0]))
 
@@ -140,7 +142,9 @@ class TaskLab:
 class OrdinaryLab:
     """An ordinary nbgrader assignment, whose tests run in the student's process."""
 
+    #: The instructor's version: its notebooks and their tests.
     assignment: Assignment
+    #: The course's rules for grading such assignments.
     rules: Rules
     hides = ()
     preload = ()

@@ -24,7 +24,7 @@ from autograder.model.judge import could_not_judge, draw, judge_safely, refuse
 from autograder.model.submission import RunCell
 from autograder.model.task import Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent
-from peakmem.labs.session import Refusal
+from peakmem.labs.session import refusals_lifted
 
 __all__ = ["score"]
 
@@ -44,7 +44,7 @@ def score(task_id: str, names: Mapping[str, Any]) -> float:
     unknown task.
     """
     with _stderr_on_stdout():
-        with _refusals_lifted():
+        with refusals_lifted():  # judges may import what the notebook may not
             from autograder.content import find_task, lab_of
 
             task, lab = find_task(task_id), lab_of(task_id)
@@ -112,17 +112,6 @@ def _has_gpu() -> bool:
     import torch
 
     return torch.cuda.is_available()
-
-
-@contextmanager
-def _refusals_lifted() -> Iterator[None]:
-    """Let the judges import modules that `peakmem.lab` refuses to the notebook."""
-    finders = sys.meta_path[:]
-    sys.meta_path[:] = [finder for finder in finders if not isinstance(finder, Refusal)]
-    try:
-        yield
-    finally:
-        sys.meta_path[:] = finders
 
 
 @contextmanager

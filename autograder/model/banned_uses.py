@@ -3,7 +3,7 @@
 The check reads source text and runs nothing. It follows a task's solution into its helpers, with
 each name as it stood at the task's cell. So a banned call is found in any cell, and a cell of
 another exercise that may use the name is left alone. The check isn't a lock: it misses names built
-at run time. Ambiguous code passes, because to accuse an honest solution is the worse fault.
+at run time. Ambiguous code passes, because accusing an honest solution is worse.
 """
 
 from __future__ import annotations

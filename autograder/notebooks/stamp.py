@@ -72,7 +72,7 @@ def release_version(notebook: Mapping[str, Any]) -> str:
 def stated_release(submitted: Any) -> str:
     """Return the release version that a submission names; empty if it names no valid one.
 
-    `submitted` is the notebook's metadata as its file has them, of any type.
+    `submitted` is the notebook's metadata as stored in its file, which may be of any type.
     """
     ours = submitted.get("peakmem") if isinstance(submitted, dict) else None
     stated = ours.get("release") if isinstance(ours, dict) else None

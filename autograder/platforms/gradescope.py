@@ -16,7 +16,7 @@ from autograder.model.result import Result
 from autograder.model.status import JUDGED, NEEDS, shown
 from autograder.model.task import Verdict
 from autograder.notebooks.questions import Question
-from autograder.publish.export import points, said
+from autograder.publish.grades_csv import points, said
 
 __all__ = ["results_of"]
 

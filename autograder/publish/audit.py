@@ -14,7 +14,7 @@ from autograder.model.status import MANUAL, NEEDS, NOT_SUBMITTED, SCORED, shown,
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.binder import bind
 from autograder.notebooks.questions import Question, questions_in, read_notebooks
-from autograder.publish.export import COLUMNS, points
+from autograder.publish.grades_csv import COLUMNS, points
 from autograder.rules.semester import read_semester
 from autograder.store.gradebook_file import has_tables
 from autograder.store.journal import Journal

@@ -27,9 +27,9 @@ from autograder.model.status import NEEDS, SCORED
 from autograder.notebooks.binder import is_bound
 from autograder.notebooks.graded import marks_of
 from autograder.notebooks.questions import Question, questions_in, source_notebook
-from autograder.publish.export import points
 from autograder.publish.feedback_cells import cells_of
 from autograder.publish.feedback_marks import mark_of
+from autograder.publish.grades_csv import points
 from autograder.store.out_folder import OutFolder
 
 __all__ = ["feedback_html", "shows", "write_feedback"]

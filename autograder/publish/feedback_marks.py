@@ -8,7 +8,7 @@ from autograder.model.result import Result
 from autograder.model.status import MANUAL, SCORED, UNANSWERED, capitalized, shown
 from autograder.model.task import Verdict
 from autograder.notebooks.questions import Question
-from autograder.publish.export import points
+from autograder.publish.grades_csv import points
 
 __all__ = ["Mark", "mark_of"]
 

@@ -17,7 +17,7 @@ from autograder.model.task import Verdict
 from autograder.notebooks.binder import full_name, unbind
 from autograder.notebooks.graded import graded_notebook, marks_of
 from autograder.notebooks.questions import source_notebooks
-from autograder.publish.export import points, said
+from autograder.publish.grades_csv import points, said
 from autograder.store.out_folder import OutFolder
 
 __all__ = ["notebook_bytes", "write_for_formgrader"]

@@ -23,8 +23,8 @@ from autograder.model.task import Verdict
 from autograder.notebooks.binder import bind
 from autograder.notebooks.graded import marks_of
 from autograder.notebooks.questions import questions_in, source_notebooks
-from autograder.publish.export import ALL_COUNTS, points, said
 from autograder.publish.formgrader import notebook_bytes, write_for_formgrader
+from autograder.publish.grades_csv import ALL_COUNTS, points, said
 from autograder.rules.counting import Counting
 from autograder.store.cells import save_cells
 from autograder.store.database import Entries, put_up_again, save_entries, save_max_points

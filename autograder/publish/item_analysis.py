@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from autograder.base.files import write_whole
 from autograder.model.result import Result
 from autograder.model.status import JUDGED, UNANSWERED
-from autograder.publish.export import points
+from autograder.publish.grades_csv import points
 
 __all__ = ["Item", "LabAnalysis", "analyse", "page_html", "write_page"]
 
@@ -54,7 +54,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Item:
-    """One exercise, as a class did on it."""
+    """A class's results on one exercise."""
 
     #: The task's id.
     task: str
@@ -78,7 +78,7 @@ class Item:
 
 @dataclass(frozen=True)
 class LabAnalysis:
-    """A lab, as a class did on it."""
+    """A class's results on one lab."""
 
     #: The lab.
     lab: str
@@ -105,11 +105,17 @@ class LabAnalysis:
 class _Answers:
     """The class's results on one exercise, by student."""
 
+    #: The most points that the exercise is worth.
     max_points: float = 0.0
+    #: Each student's share of the points, from 0 to 1.
     shares: dict[str, float] = field(default_factory=dict)
+    #: The number of students with all points.
     correct: int = 0
+    #: How many students made each recognised mistake.
     mistakes: Counter[str] = field(default_factory=Counter)
+    #: For each mistake, a result to show.
     examples: dict[str, Result] = field(default_factory=dict)
+    #: The number of students who lost points without a recognised mistake.
     unnamed: int = 0
 
 

@@ -9,8 +9,8 @@ from autograder.base.files import drop_drafts
 from autograder.model.lateness import ON_TIME
 from autograder.model.manual_grades import NO_MANUAL_GRADES
 from autograder.model.result import Result
-from autograder.publish.export import write_grades
 from autograder.publish.gradebook import look_again, write_gradebook
+from autograder.publish.grades_csv import write_grades
 from autograder.publish.pages import Shown, are_there, write_missing
 from autograder.publish.wholeness import require_whole
 from autograder.rules.counting import counting_of

@@ -21,7 +21,7 @@ from autograder.model.result import Result
 from autograder.model.status import NEEDS
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.questions import Question, questions_of
-from autograder.publish.export import said
+from autograder.publish.grades_csv import said
 from autograder.publish.summary import cut
 from autograder.store.out_folder import OutFolder
 from autograder.store.scores import final_scores, second_looks

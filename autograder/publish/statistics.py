@@ -16,7 +16,7 @@ from autograder.base.csv_table import csv_bytes
 from autograder.base.files import write_whole
 from autograder.model.result import Result
 from autograder.model.status import JUDGED, UNANSWERED, shown
-from autograder.publish.export import points
+from autograder.publish.grades_csv import points
 from autograder.publish.summary import cut
 
 __all__ = ["TaskStatistics", "statistics_of", "write_picture", "write_table"]

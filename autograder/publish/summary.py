@@ -11,7 +11,7 @@ from autograder.base.csv_table import cell_text
 from autograder.model.result import Result
 from autograder.model.status import JUDGED, NEEDS, NOT_SUBMITTED, shown
 from autograder.model.submission import SubmissionKey
-from autograder.publish.export import points
+from autograder.publish.grades_csv import points
 
 __all__ = ["LabSummary", "cut", "summaries", "told"]
 

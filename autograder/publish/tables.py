@@ -11,8 +11,8 @@ from pathlib import Path
 from autograder.base.csv_table import csv_bytes
 from autograder.base.files import write_whole
 from autograder.model.submission import SubmissionKey
-from autograder.publish.export import points
 from autograder.publish.final_grades import Standing
+from autograder.publish.grades_csv import points
 from autograder.rules.semester import Student
 
 __all__ = ["Cells", "write_canvas", "write_feedback_zip", "write_students"]

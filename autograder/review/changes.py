@@ -14,7 +14,7 @@ from autograder.model.result import Result
 from autograder.model.status import SCORED, shown
 from autograder.model.submission import SubmissionKey
 from autograder.model.task import Verdict
-from autograder.publish.export import points
+from autograder.publish.grades_csv import points
 from autograder.store.out_folder import OutFolder
 
 __all__ = ["Change", "agreed", "between", "note_down", "told"]

@@ -21,7 +21,7 @@ from autograder.model.submission import SubmissionKey
 from autograder.model.task import Answer, Case, Finding, Task, Verdict
 from autograder.notebooks.graded import solution_source
 from autograder.publish.audit import questions_then
-from autograder.publish.export import points
+from autograder.publish.grades_csv import points
 from autograder.review.rejudge import drawn_again
 from autograder.rules.waivers import waivers
 from autograder.store.journal import Journal
@@ -110,7 +110,7 @@ def _lines(
         return
     cases = drawn_again(task, secret, journal, result)
     if cases is None:
-        yield "The lab asks other questions today than these answers are to; see `regrade`."
+        yield "The lab's questions have changed since these answers were given; see `regrade`."
         return
     again = judge_safely(task, cases, answers)
     same = "the same verdict" if again == verdict else f"another verdict: {_told(again)}"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from autograder.base.course import COURSE, Course
 from autograder.base.damage import is_there
@@ -129,17 +129,7 @@ def read_semester(out: OutFolder, course: Course | None = COURSE) -> Semester:
     path = out.semester
     if not is_there(path):
         return Semester()
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise ValueError(
-            f"{path} can't be read ({error.strerror}); expected a text file with your rules. "
-            "Restore it from a backup, or remove it if no rules are to apply."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} is not a TOML file ({error}); correct it, or restore it from a backup"
-        ) from error
+    data = _table_in(path)
     settings = Settings(path, course)
     ordinary = settings.rules(settings.table(data, "ordinary"))
     settings.known(data, _KEYS)
@@ -172,6 +162,21 @@ def read_semester(out: OutFolder, course: Course | None = COURSE) -> Semester:
         left_out=dict(settings.reasons(data, "left_out", ordinary)),
         ordinary=ordinary,
     )
+
+
+def _table_in(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML file. Raises ValueError if it can't be read."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ValueError(
+            f"{path} can't be read ({error.strerror}); expected a text file with your rules. "
+            "Restore it from a backup, or remove it if no rules are to apply."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{path} is not a TOML file ({error}); correct it, or restore it from a backup"
+        ) from error
 
 
 def _roster(path: Path | None) -> Iterator[Student]:

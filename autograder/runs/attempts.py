@@ -19,7 +19,7 @@ from autograder.model.status import JUDGED
 from autograder.model.submission import SubmissionKey
 from autograder.publish.pages import drop_pages
 from autograder.rules.counting import counting_of
-from autograder.rules.policy import Attempt, counting, lateness, sentence
+from autograder.rules.lateness import Attempt, counting, lateness, sentence
 from autograder.rules.semester import Receipt, Semester
 from autograder.runs.classroom import take
 from autograder.runs.room import Classroom, Handed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -17,18 +18,28 @@ __all__ = [
     "GRADED_NOTEBOOKS",
     "PAGES",
     "SOURCE_NOTEBOOKS",
+    "ExportName",
     "OutFolder",
     "SmallName",
 ]
 
 #: The names of the small JSON files.
 SmallName = Literal["taken", "waived", "counted", "shown"]
+#: The names of the exports on the whole class.
+ExportName = Literal["students", "canvas", "feedback_zip", "statistics"]
 
 # Single files
 _FORMAT, _PUBLISHED = "format.json", "published.json"
 _CONFIG, _GRADEBOOK, _LOCK = "nbgrader_config.py", "gradebook.db", ".gradebook.lock"
 _GRADES, _REVIEW = "grades.csv", "manual_review.csv"
 _CHANGES, _PROPOSED = "changes.csv", "changes_proposed.csv"
+
+_EXPORTED: Mapping[ExportName, str] = {
+    "students": "students.csv",
+    "canvas": "canvas.csv",
+    "feedback_zip": "feedback.zip",
+    "statistics": "statistics.csv",
+}
 
 # Folders
 _ATTEMPTS, _REGRADE = "attempts", "regrade"
@@ -212,9 +223,17 @@ class OutFolder:
         """The folder that `export` writes to."""
         return self.path / "export"
 
-    def export(self, name: str) -> Path:
-        """Return the path of an exported file."""
-        return inside(self.exports, name)
+    def export(self, name: ExportName) -> Path:
+        """Return the path of an export on the whole class."""
+        return self.exports / _EXPORTED[name]
+
+    def lab_statistics(self, lab: str) -> Path:
+        """Return the path of the exported picture of a lab's statistics."""
+        return inside(self.exports, f"statistics-{lab}.png")
+
+    def lab_items(self, lab: str) -> Path:
+        """Return the path of the exported page on a lab's exercises."""
+        return inside(self.exports, f"items-{lab}.html")
 
     # The grader's own records, and the instructor's rules
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from autograder.base.course import Course
 from autograder.content import find_lab, lab_names
 from autograder.model.result import Result
-from autograder.trials import sampled_class
+from autograder.trials.sampled_class import ClassFolder, sample_class
 
 __all__ = ["compare", "prepare", "verdict"]
 
@@ -18,19 +18,17 @@ Row = dict[str, str]
 _KEY = ("student", "lab", "task")
 
 
-def prepare(out: Path, students: int, seed: int, course: Course, *, has_gpu: bool) -> Path:
+def prepare(out: Path, students: int, seed: int, course: Course, *, has_gpu: bool) -> ClassFolder:
     """Sample a class over all labs into `out`/class; return its folder.
 
     Deletes what an earlier demo left in `out`. Raises FileExistsError if `out` holds anything else.
     """
-    class_ = out / "class"
-    if out.exists() and any(out.iterdir()) and not (class_ / "truth.csv").is_file():
+    class_ = ClassFolder(out / "class")
+    if out.exists() and any(out.iterdir()) and not class_.truth.is_file():
         raise FileExistsError(f"{out} holds other files; give a new folder for the demo's class")
     shutil.rmtree(out, ignore_errors=True)
     labs = [find_lab(name) for name in lab_names()]
-    sampled_class.sample_class(
-        labs, students, seed, class_, course.bank, course.releases, has_gpu=has_gpu
-    )
+    sample_class(labs, students, seed, class_.path, course.bank, course.releases, has_gpu=has_gpu)
     return class_
 
 

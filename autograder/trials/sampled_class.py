@@ -13,6 +13,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,32 +25,28 @@ from autograder.trials.answer_bank import given_sources, read_bank, submission_w
 from autograder.trials.entry import Entry
 from autograder.trials.packing import bound_names, together
 
-__all__ = ["COLUMNS", "KINDS", "sample", "sample_class"]
+__all__ = ["COLUMNS", "KINDS", "ClassFolder", "sample_class"]
 
 COLUMNS = ("student", "lab", "task", "score", "status", "mistake")
 Notebook = dict[str, Any]
 
 
-def sample(
-    lab: Lab,
-    students: int,
-    seed: int,
-    out: Path,
-    bank: Path,
-    releases: Path,
-    *,
-    has_gpu: bool = False,
-) -> None:
-    """Write a class of students of one lab; see `sample_class`."""
-    sample_class(
-        [lab],
-        students=students,
-        seed=seed,
-        out=out,
-        bank=bank,
-        releases=releases,
-        has_gpu=has_gpu,
-    )
+@dataclass(frozen=True)
+class ClassFolder:
+    """The folder of a sampled class."""
+
+    #: The folder as the user named it.
+    path: Path
+
+    @property
+    def submitted(self) -> Path:
+        """The submissions, as <student>/<lab>/<lab>.ipynb."""
+        return self.path / "submitted"
+
+    @property
+    def truth(self) -> Path:
+        """The true grades, a CSV file with COLUMNS."""
+        return self.path / "truth.csv"
 
 
 def sample_class(
@@ -62,17 +59,17 @@ def sample_class(
     *,
     has_gpu: bool = False,
 ) -> None:
-    """Write `students` submissions, to the labs in turn, and their true grades in out/truth.csv.
+    """Write a ClassFolder of `students` submissions, to the labs in turn, and their true grades.
 
-    A student submits one lab, at out/submitted/<student>/<lab>/<lab>.ipynb. `bank` and `releases`
-    are the folders of the answer bank and of released labs; `has_gpu` tells whether exercises that
-    need a GPU will be graded. The same arguments write the same bytes. A score in truth.csv is
-    empty if the exercise won't be judged.
+    A student submits one lab. `bank` and `releases` are the folders of the answer bank and of
+    released labs; `has_gpu` tells whether exercises that need a GPU will be graded. The same
+    arguments write the same bytes. A true score is empty if the exercise won't be judged.
 
     Raises FileExistsError if `out` isn't empty, since old files could be taken for this class.
     """
     if out.exists() and any(out.iterdir()):
         raise FileExistsError(f"{out} is not empty; give a new folder, or delete it first")
+    folder = ClassFolder(out)
     rows: list[dict[str, str]] = []
     for number, lab in enumerate(labs):
         release, entries = release_of(lab.name, releases), read_bank(bank, lab)
@@ -82,11 +79,11 @@ def sample_class(
             kind = KINDS[(turn + number * len(KINDS) // len(labs)) % len(KINDS)]
             draw = random.Random(f"{seed} {lab.name} {student}")
             notebook, answers = _work(lab, release, entries, kind, draw)
-            _write_notebook(out / "submitted" / student / lab.name / f"{lab.name}.ipynb", notebook)
+            _write_notebook(folder.submitted / student / lab.name / f"{lab.name}.ipynb", notebook)
             rows += _truth(lab, student, answers, has_gpu=has_gpu)
     rows.sort(key=lambda row: (row["lab"], row["student"]))
     table = [COLUMNS, *([row[name] for name in COLUMNS] for row in rows)]
-    (out / "truth.csv").write_bytes(csv_bytes(table))
+    folder.truth.write_bytes(csv_bytes(table))
 
 
 def _write_notebook(path: Path, notebook: Notebook) -> None:

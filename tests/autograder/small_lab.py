@@ -8,7 +8,7 @@ from typing import Any
 
 from autograder.model.judge import could_not_judge, judge
 from autograder.model.task import Answer, Case, Finding, Lab, Task, Verdict
-from tests.autograder.release_by_hand import LAB
+from tests.autograder.small_release import LAB
 
 __all__ = ["DOUBLE", "SMALL_LAB", "returning", "task", "verdict_on", "write", "write_bank"]
 

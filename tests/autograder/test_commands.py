@@ -30,7 +30,8 @@ from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from autograder.store.scores import scores_in
 from autograder.trials import demo
-from tests.autograder.class_by_hand import DOUBLE, HALVE, graded, verdict
+from autograder.trials.sampled_class import ClassFolder
+from tests.autograder.small_class import DOUBLE, HALVE, graded, verdict
 from tests.grading import (
     LAB01,
     LAB05,
@@ -186,13 +187,11 @@ def test_a_bank_says_which_answers_are_graded_otherwise(tmp_path: Path) -> None:
 def test_the_demo_finds_a_score_that_is_not_true(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def spoil(*arguments: Any, **options: Any) -> Path:
+    def spoil(*arguments: Any, **options: Any) -> ClassFolder:
         class_ = prepare(*arguments, **options)
-        truth = (class_ / "truth.csv").read_text()
+        truth = class_.truth.read_text()
         first = truth.splitlines()[1]
-        (class_ / "truth.csv").write_text(
-            truth.replace(first, first.replace('"correct"', '"incorrect"'))
-        )
+        class_.truth.write_text(truth.replace(first, first.replace('"correct"', '"incorrect"')))
         return class_
 
     prepare = demo.prepare

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.autograder.assignment_by_hand import NAME, PROBLEM1, hand_in, submission, write_course
+from tests.autograder.small_assignment import NAME, PROBLEM1, hand_in, submission, write_course
 from tests.faults.toy import Cluster, until_true
 from tests.grading import command_environment, grade_command
 

@@ -22,7 +22,7 @@ from autograder.publish.publishing import publish
 from autograder.runs.classroom import grade_all, take
 from autograder.runs.room import Classroom
 from autograder.store.out_folder import OutFolder
-from tests.autograder.assignment_by_hand import (
+from tests.autograder.small_assignment import (
     NAME,
     PROBLEM1,
     PROBLEM2,

@@ -22,7 +22,7 @@ from autograder.content import find_lab
 from autograder.platforms import cluster_workers, dask_cluster
 from autograder.platforms.demands import Demands
 from autograder.trials.demo import compare
-from autograder.trials.sampled_class import sample
+from autograder.trials.sampled_class import ClassFolder, sample_class
 from tests.faults.faulty import (
     assert_as_undisturbed,
     elsewhere,
@@ -333,7 +333,7 @@ def test_two_hundred_are_graded_while_workers_come_and_go(dask: Cluster, tmp_pat
     Course(course).secret()
     alone = Class(tmp_path / "alone", course, LAB01)
     answers, releases = REPOSITORY / "bank", course / "labs"
-    sample(find_lab(LAB01), 200, 1, alone.folder, answers, releases)
+    sample_class([find_lab(LAB01)], 200, 1, alone.folder, answers, releases)
     room = elsewhere(alone, tmp_path / "room")
     killed, leaves = dask.worker(), dask.worker()
     dask.worker(environment=another_version(tmp_path))
@@ -351,7 +351,7 @@ def test_two_hundred_are_graded_while_workers_come_and_go(dask: Cluster, tmp_pat
         os.kill(leaves, signal.SIGTERM)
         _, said = command.communicate()
         assert command.returncode == 0, said
-    assert compare(alone.folder / "truth.csv", room.out / "grades.csv") == []
+    assert compare(ClassFolder(alone.folder).truth, room.out / "grades.csv") == []
     assert alone.grade("--workers", "2").returncode == 0
     assert_as_undisturbed(room, alone)
 

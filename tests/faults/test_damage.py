@@ -38,9 +38,9 @@ from autograder.store.out_folder import OutFolder
 from autograder.store.published import published
 from autograder.store.roll import note_taken
 from autograder.store.small_files import COUNTED, SMALL_FILES, WAIVED
-from tests.autograder.class_by_hand import DOUBLE, EXPLAIN, graded, make_course
-from tests.autograder.release_by_hand import LAB
-from tests.autograder.results_by_hand import (
+from tests.autograder.small_class import DOUBLE, EXPLAIN, graded, make_course
+from tests.autograder.small_release import LAB
+from tests.autograder.small_results import (
     TERMS,
     Results,
     give_points,

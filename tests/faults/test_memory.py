@@ -13,8 +13,8 @@ import pytest
 from autograder.base.course import Course
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
-from tests.autograder.class_by_hand import graded, make_course
-from tests.autograder.release_by_hand import LAB, own, solved
+from tests.autograder.small_class import graded, make_course
+from tests.autograder.small_release import LAB, own, solved
 from tests.grading import REPOSITORY, command_environment
 
 PUBLISH = """

@@ -15,7 +15,7 @@ import pytest
 
 from autograder.cli.app import main
 from autograder.sandbox.host.uid_isolation import NOTE
-from tests.autograder import assignment_by_hand as assignment
+from tests.autograder import small_assignment as assignment
 from tests.gradescope.container import Container, course_to_zip, why_not
 from tests.grading import LAB05, Notebook, cell_of, code_cell, released, solved
 from tests.hostile.attack import Attack

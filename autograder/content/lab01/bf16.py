@@ -54,7 +54,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _to_bf16(x: NDArray[np.float32]) -> Bits16:
-    """Of the two bf16 numbers around each value the nearer, measured in binary64.
+    """The nearer of the two bf16 numbers around each value, compared in binary64.
 
     The upper half of the bits is the one nearer to zero, the next pattern the one farther off;
     that of 2**128 is infinity's.

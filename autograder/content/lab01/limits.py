@@ -92,7 +92,7 @@ def _only(key: str, outcome: Any) -> Any:
     limits = outcome[1]
     if isinstance(limits, dict) and limits.keys() == _LIMITS.keys():
         return ("value", limits[key])
-    keys = f"the keys {', '.join(_LIMITS)} and no other"
+    keys = f"exactly the keys {', '.join(_LIMITS)}"
     return ("raised", "KeyError", f"(a dict with {keys} is expected, not {show(limits)})")
 
 

@@ -31,7 +31,7 @@ def largest(e: int, m: int) -> Fraction:
 
 
 def gap(x: Fraction, e: int, m: int) -> Fraction:
-    """The distance from one number to the next where x lies; above x, if it is a power of two."""
+    """The gap between the two numbers around x; above x, if x is a power of two."""
     lowest = 2 - (1 << e - 1)
     return power_of_two((max(floor_log2(abs(x)), lowest) if x else lowest) - m)
 

@@ -77,5 +77,5 @@ def _only(own: Sequence[str], keys: set[str], outcome: Any) -> Any:
     counted = outcome[1]
     if isinstance(counted, dict) and counted.keys() == keys:
         return ("value", {key: counted[key] for key in own})
-    named = f"the keys {', '.join(sorted(keys))} and no other"
+    named = f"exactly the keys {', '.join(sorted(keys))}"
     return ("raised", "KeyError", f"(a dict with {named} is expected, not {show(counted)})")

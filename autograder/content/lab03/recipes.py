@@ -28,7 +28,7 @@ _LOUD = {"ValueError", "KeyError"}  # a dict's own KeyError tells of a misspelt 
 
 
 def _unknown_alike(equal: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Return `equal`, which also takes one error for another that tells of an unknown recipe."""
+    """Return `equal`, but with all errors that may report an unknown recipe taken as the same."""
 
     def alike(expected: Any, got: Any) -> bool:
         if isinstance(expected, str) and isinstance(got, str):

@@ -30,8 +30,11 @@ __all__ = [
 class Chain:
     """Stages, one after another: three lists of equal length."""
 
+    #: Each stage's forward time, all in one unit.
     times: Sequence[Any]
+    #: The bytes that each stage saves for backward, its output included.
     saved: Sequence[int]
+    #: The bytes of each stage's output.
     outputs: Sequence[int]
 
     def __len__(self) -> int:
@@ -89,7 +92,7 @@ def equal_segments(chain: Chain, budget: int) -> list[int] | None:
 
 
 def root_segments(chain: Chain) -> list[int]:
-    """The plan of segments as long as the root of their number, whatever the budget."""
+    """The plan whose segments have about the square root of n stages each, whatever the budget."""
     n = len(chain)
     k = max(round(math.sqrt(n)), 1)
     return list(range(k - 1, n - 1, k))

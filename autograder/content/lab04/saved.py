@@ -17,20 +17,23 @@ __all__ = ["SAVED", "saved_bytes"]
 
 @dataclass(frozen=True)
 class _Saved:
-    """A tensor that some operation saved: what it is, and three ways to count it.
+    """A tensor that some operation saved: what it is, and three ways to count it."""
 
-    `what` is input, inner, output, buffer, parameter, view (of a parameter), number (one written in
-    Python) or dropped (the graph that saved it is gone when the function returns). `times` is how
-    often it was saved.
-    """
-
+    #: "input", "inner", "output", "buffer", "parameter", "view" (of a parameter), "number" (one
+    #: written in Python) or "dropped" (the graph that saved it is gone when the function returns).
     what: str
+    #: The tensor's number of elements.
     elements: int
+    #: Bytes of an element.
     size: int = 4
-    whole: int = 0  # elements of its storage, if it is a view
+    #: Elements of its storage, if it is a view.
+    whole: int = 0
+    #: How often it was saved.
     times: int = 1
-    starts: int = 1  # at how many addresses the saved tensors begin: each slice has its own
-    dropped: str = ""  # which of those that saved it is gone: the "first" or the "last"
+    #: At how many addresses the saved tensors begin: each slice has its own.
+    starts: int = 1
+    #: Which of the operations that saved it is gone: the "first" or the "last".
+    dropped: str = ""
 
     @property
     def storage_bytes(self) -> int:

@@ -66,7 +66,9 @@ UNSEEN = (
 class Outcome:
     """A call's result: the number it returns, and the gradients afterwards."""
 
+    #: The number that the call returns.
     loss: float
+    #: Each parameter's gradient afterwards.
     gradients: list[Array]
 
 

@@ -39,15 +39,15 @@ _SLACK_BYTES = 2**19  # gradients of the small weights, and the grader's own
 
 @dataclass(frozen=True)
 class Saved:
-    """The storages that autograd saves in a program, in bytes.
+    """The storages that autograd saves in a program, in bytes."""
 
-    `once` counts each storage once, `each` once for every saved tensor, both without parameters;
-    `parameters_once` and `parameters_each` do so for those of parameters.
-    """
-
+    #: Each storage once, without parameters.
     once: int
+    #: Once for every saved tensor, without parameters.
     each: int
+    #: The storages of parameters, each once.
     parameters_once: int
+    #: The same, once for every saved tensor.
     parameters_each: int
 
 

@@ -1,10 +1,10 @@
 """The least makespan of a swap schedule, proven by exhaustive search.
 
-The search walks every run that a list of copies can make the simulator play. Where the link is
-idle and something has just ended, a copy that can start now may start, or the link stays idle until
-something ends next. Every list is one such walk: a copy starts when the last thing that it waited
-for ends. And every walk is a list: `after` names the step whose end started the copy. Each stage
-goes out and comes back at most once.
+The search walks through every run that a list of copies can produce in the simulator. When the link
+is idle and something has just ended, a copy that can start now may start, or the link stays idle
+until something ends next. Every list is one such walk: a copy starts when the last thing that it
+waited for ends. And every walk is a list: `after` names the step whose end started the copy. Each
+stage goes out and comes back at most once.
 
 Walks are cut where a lower bound says that they cannot be shorter than the best one so far.
 """
@@ -28,13 +28,22 @@ class TooHard(Exception):
 
 @dataclass(frozen=True)
 class _State:
+    """A moment of a schedule."""
+
     clock: float
-    done: int  # compute steps
-    step_end: float  # inf: none under way
+    #: Compute steps that have ended.
+    done: int
+    #: When the step under way ends; inf if there is none.
+    step_end: float
+    #: For each stage, where its saved tensors are.
     places: tuple[int, ...]
+    #: Bytes in memory.
     used: int
+    #: When the copy under way ends; inf if there is none.
     copy_end: float
-    copying: int  # a stage, -1 if none
+    #: The stage that is copied, or -1.
+    copying: int
+    #: Whether it is copied to the host.
     copy_out: bool
 
 

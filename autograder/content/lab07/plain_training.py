@@ -21,17 +21,19 @@ Weights = Sequence[npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Training:
-    """Losses before each step, their sizes as means over tokens, and where the weights end.
+    """What a training returns, and how much it lowers the loss."""
 
-    `whole` is what divides a step's mean. `first` and `last` are the mean loss of the usual batches
-    before and after.
-    """
-
+    #: The loss before each step, as the lab computes it.
     losses: Sequence[float]
+    #: The same as means over tokens.
     per_token: Sequence[float]
+    #: The number that divides each step's mean.
     whole: Sequence[int]
+    #: The weights after the last step.
     weights: Weights
+    #: The mean loss of the usual batches before training.
     first: float
+    #: The same after training.
     last: float
 
 

@@ -32,7 +32,7 @@ class TorchScaler:
         self.update = self._scaler.update
 
     def begin_after(self, good_steps: int) -> None:
-        """As if so many good steps had been taken."""
+        """Count this many good steps as taken."""
         self._scaler._init_growth_tracker = good_steps
 
     def scale(self, loss: Any) -> torch.Tensor:
@@ -56,7 +56,7 @@ class LossScaler:
         self.unscaled = False
 
     def begin_after(self, good_steps: int) -> None:
-        """As if so many good steps had been taken."""
+        """Count this many good steps as taken."""
         self.good_steps = good_steps
 
     def scale(self, loss: Any) -> Any:

@@ -39,6 +39,7 @@ __all__ = ["Execution", "run"]
 class Execution:
     """A run of a plan: its wall time and when each part ran."""
 
+    #: Wall time from the first step's start to the last one's end.
     seconds: float
     #: When each step and copy really ran, in seconds from the start.
     spans: tuple[Span, ...]
@@ -112,10 +113,13 @@ def _order(plan: Plan, chain: Chain | None) -> Iterator[tuple[bool, str, int]]:
 class _Kept:
     """What a stage's forward saved for its backward."""
 
+    #: The stage's output, which may be on the host.
     output: View | torch.Tensor
+    #: The place in autograd's graph where the output's gradient enters.
     edge: GradientEdge | None
     #: The input's gradient, once backward has made it; empty until then.
     gradient: list[torch.Tensor]
+    #: The storages of all saved tensors.
     slots: Slots
 
 
@@ -282,7 +286,9 @@ class _RandomStates:
     """The RNG states before each stage that draws random numbers."""
 
     device: torch.device
+    #: The stages that have run.
     seen: set[int] = field(default_factory=set)
+    #: The states before the first run of each stage that draws random numbers.
     before: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     @contextmanager

@@ -37,9 +37,13 @@ __all__ = [
 class Handle:
     """Refers to a tensor on the host: `HostTier.put` returns it, `get` and `free` take it."""
 
+    #: The tensor's number in its tier.
     number: int
+    #: The tensor's shape.
     shape: tuple[int, ...]
+    #: Its dtype.
     dtype: torch.dtype
+    #: The device that `get` brings it back to.
     device: torch.device
 
     @property
@@ -52,9 +56,13 @@ class Handle:
 class Transfer:
     """One copy between device and host; times are `time.perf_counter` seconds."""
 
+    #: "out" to the host, "in" to the device.
     kind: Literal["out", "in"]
+    #: Bytes copied.
     bytes: int
+    #: When the copy began.
     start: float
+    #: When it was done.
     end: float
 
 
@@ -249,9 +257,13 @@ def _flat_bytes(tensor: torch.Tensor) -> torch.Tensor:
 class Layout:
     """How a tensor lies in its storage: all that `rebuild` needs beside the bytes."""
 
+    #: The tensor's dtype.
     dtype: torch.dtype
+    #: Its shape.
     shape: tuple[int, ...]
+    #: Elements between neighbours in each dimension.
     stride: tuple[int, ...]
+    #: Elements in the storage before its first one.
     offset: int
 
 

@@ -29,8 +29,11 @@ __all__ = ["Work", "rehearse"]
 class Work:
     """A stage to run: forward returns what it saves, and backward gets it."""
 
+    #: Computes the tensor that backward needs.
     forward: Callable[[], torch.Tensor]
+    #: Takes that tensor.
     backward: Callable[[torch.Tensor], object]
+    #: Bytes of what `forward` returns.
     saved_bytes: int
 
 

@@ -29,7 +29,9 @@ Mark = Any  # a moment: seconds of time.perf_counter, or a CUDA event
 class Slot:
     """The bytes of one storage: on the device, or on the host."""
 
+    #: The storage on the device; None while its bytes are on the host.
     storage: torch.UntypedStorage | None
+    #: The copy on the host: an entry of a HostTier, or a pinned tensor. None if there is none.
     handle: Handle | torch.Tensor | None = None
 
     def flat(self) -> torch.Tensor:
@@ -42,10 +44,15 @@ class Slot:
 class View:
     """A tensor whose bytes are in a slot."""
 
+    #: The slot of its storage.
     slot: Slot
+    #: The tensor's dtype.
     dtype: torch.dtype
+    #: Elements in the storage before its first one.
     offset: int
+    #: The tensor's shape.
     shape: torch.Size
+    #: Elements between neighbours in each dimension.
     stride: tuple[int, ...]
 
     def tensor(self) -> torch.Tensor:

@@ -36,9 +36,13 @@ _DISK_BYTES = 1 * GiB  # the most that lab 6 keeps in files, with room to spare
 class Check:
     """One thing that the labs need: what was found, and the remedy if that isn't enough."""
 
+    #: What is checked, such as "Python".
     name: str
+    #: Whether it is enough for the labs.
     ok: bool
+    #: What the machine has.
     found: str
+    #: What to do if it isn't enough.
     remedy: str = ""
 
 

@@ -62,7 +62,9 @@ class SelfCheckFailed(PeakmemError, AssertionError):
 class _Failure:
     """Why a case doesn't pass."""
 
+    #: What the case tells students about their mistake.
     hint: str
+    #: What came back, or the exception.
     said: str
     #: The function that isn't written yet; empty if all are.
     missing: str = ""

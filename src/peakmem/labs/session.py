@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 
-__all__ = ["GPU_LABS", "HIDDEN_MODULES", "lab"]
+__all__ = ["GPU_LABS", "HIDDEN_MODULES", "lab", "lift_refusals", "refusals_lifted"]
 
 # Modules that hold the answers of a lab. The grader's sandbox hides the same ones for real, and
 # modules that import one of them can't be imported there either.
@@ -74,9 +75,29 @@ def lab(name: str) -> None:
     if name not in HIDDEN_MODULES:
         known = ", ".join(HIDDEN_MODULES)
         raise ValueError(f"there is no lab named {name!r}; the labs are {known}")
-    sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, Refusal)]
+    lift_refusals()
     sys.meta_path.insert(0, Refusal(name, HIDDEN_MODULES[name]))
     print(f"{name} on {_device(name)}")
+
+
+def lift_refusals() -> list[Refusal]:
+    """Let everything be imported again; return what refused it."""
+    refusals = [finder for finder in sys.meta_path if isinstance(finder, Refusal)]
+    sys.meta_path[:] = [finder for finder in sys.meta_path if finder not in refusals]
+    return refusals
+
+
+@contextmanager
+def refusals_lifted() -> Iterator[list[Refusal]]:
+    """Let a block import what `lab` refuses; yield what refused it.
+
+    Afterwards it refuses again, except modules that were imported meanwhile and stay loaded.
+    """
+    refusals = lift_refusals()
+    try:
+        yield refusals
+    finally:
+        sys.meta_path[:0] = refusals
 
 
 def _device(name: str) -> str:

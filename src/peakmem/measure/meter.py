@@ -262,12 +262,15 @@ class MemoryMeter:
 class Measurement:
     """The memory and the time of one call."""
 
+    #: Peak of live bytes during the call.
     peak_bytes: int
+    #: Bytes live before the call.
     live_before_bytes: int
     #: Including the call's result.
     live_after_bytes: int
     #: Including the meter's own work.
     seconds: float
+    #: The torch device, such as "cpu" or "cuda:0".
     device: str
     #: None without `count_numpy`.
     numpy_peak_bytes: int | None = None

@@ -36,8 +36,11 @@ _JOIN = timedelta(minutes=5)  # limit of joining and of collectives; the launche
 class Work:
     """The call that each rank makes; pickled if the ranks aren't forks of the launcher."""
 
+    #: The function; None if it is in `pickled`.
     function: Callable[..., Any] | None
+    #: Its arguments, likewise.
     args: tuple[Any, ...] = ()
+    #: The function and its arguments, pickled.
     pickled: bytes = b""
 
     @classmethod
@@ -62,6 +65,7 @@ class Joined:
 class Waits:
     """Message: where a rank that hasn't returned is."""
 
+    #: The rank's stack.
     stack: Stack
 
 
@@ -69,6 +73,7 @@ class Waits:
 class Returned:
     """Message: the function's result."""
 
+    #: The result, pickled.
     pickled: bytes
 
 
@@ -76,8 +81,11 @@ class Returned:
 class Failed:
     """Message: the exception that the function raised, and where."""
 
+    #: The exception's class.
     kind: str
+    #: Its text.
     message: str
+    #: Where it was raised.
     stack: Stack
     #: Whether another rank's death may be the cause: torch raises a RuntimeError for a lost
     #: connection.

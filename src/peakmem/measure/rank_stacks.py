@@ -20,8 +20,11 @@ _WRAPPERS = "c10d_logger.py"  # wraps all of torch's collectives
 class Place:
     """One frame of a stack."""
 
+    #: The source file's path.
     file: str
+    #: The line's number, from 1.
     line: int
+    #: The function's name.
     function: str
 
     @property

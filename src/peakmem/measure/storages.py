@@ -75,8 +75,11 @@ class Row:
 
     #: The operator that made it.
     maker: str
+    #: The shape of its first tensor.
     shape: tuple[int, ...]
+    #: The dtype of its first tensor.
     dtype: torch.dtype
+    #: Bytes of the storage.
     bytes: int
     #: The number of the event that made it.
     birth: int

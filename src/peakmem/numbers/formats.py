@@ -67,9 +67,13 @@ class NumberFormat:
     (6, 28.0)
     """
 
+    #: The name used in messages and tables, such as "bf16".
     name: str
+    #: Width of the exponent field.
     exponent_bits: int
+    #: Width of the mantissa field; the leading 1 of normal numbers isn't stored.
     mantissa_bits: int
+    #: What is subtracted from a stored exponent.
     bias: int
     #: Which patterns are not finite numbers. "ieee": all with the largest exponent field (mantissa
     #: 0 is infinity, the others are NaN). "one_nan": only the pattern of all ones (NaN). "none": no
@@ -147,10 +151,13 @@ FORMATS = MappingProxyType(
 class Fields:
     """The fields of a pattern, and its kind."""
 
+    #: 0, or 1 for negative numbers.
     sign: int
     #: As stored, so with the bias.
     exponent: int
+    #: As stored, so without the leading 1.
     mantissa: int
+    #: Such as "normal" or "nan".
     kind: Kind
 
 

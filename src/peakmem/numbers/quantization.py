@@ -28,6 +28,7 @@ _OFFSET = 0.9677083  # of the outermost quantile: QLoRA, appendix E
 class Scheme:
     """One way to store weights."""
 
+    #: Such as "int8" or "nf4".
     name: str
     #: Bits of a value's code.
     code_bits: int

@@ -16,9 +16,13 @@ __all__ = ["RoundingOutcomes", "rounding_outcomes"]
 class RoundingOutcomes:
     """Counts of nonzero numbers by what rounding makes of them."""
 
+    #: Numbers that become 0.
     zero: int
+    #: Numbers that become subnormal.
     subnormal: int
+    #: Numbers that become normal.
     normal: int
+    #: Numbers that are too large for the format.
     overflow: int
 
     @property

@@ -30,6 +30,7 @@ class Stage:
     300
     """
 
+    #: Time of one forward.
     forward_time: float
     #: Time of the backward alone, without recomputation.
     backward_time: float
@@ -74,6 +75,7 @@ class Chain:
     (2, 6.0)
     """
 
+    #: The stages in forward order.
     stages: tuple[Stage, ...]
     #: The input; the caller holds it, so it is live throughout.
     input_bytes: int = 0

@@ -48,7 +48,9 @@ class Plan:
     ()
     """
 
+    #: The plan's name in tables and plots.
     name: str
+    #: The computations, in order.
     steps: tuple[Step, ...]
     #: In the link's order.
     copies: tuple[Copy, ...] = ()

@@ -31,6 +31,7 @@ class Run:
 
     #: The end of the last compute step.
     makespan: float
+    #: The most bytes in memory at once.
     peak_bytes: int
     #: Every compute step ("forward", "backward"), in order.
     steps: tuple[Span, ...]

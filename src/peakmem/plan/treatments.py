@@ -67,6 +67,7 @@ class Swap(NamedTuple):
 class Draft:
     """A plan whose copies have no times yet."""
 
+    #: The computations, in order.
     steps: tuple[Step, ...]
     #: In the order of use.
     swaps: tuple[Swap, ...]

@@ -119,6 +119,7 @@ def _joined(block: _Block, after: _Block) -> _Block:
 class Replay:
     """Peaks over the first steps of a training: requested <= allocated <= reserved."""
 
+    #: Peak of the tensors' own bytes.
     requested_bytes: int
     #: `torch.cuda.max_memory_allocated`: whole blocks, including unsplit rests.
     allocated_bytes: int

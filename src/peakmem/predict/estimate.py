@@ -28,8 +28,11 @@ _MODEL_STATES: tuple[Owner, ...] = ("parameter", "gradient", "master", "optimize
 class Estimate(Fit):
     """A model, its recipe and parallelism, a device, and the ledger of one step on it."""
 
+    #: The model's sizes.
     model: ModelShape
+    #: How it is trained.
     recipe: Recipe
+    #: How the step is divided among devices.
     parallelism: Parallelism
     #: The pipeline's stage that the ledger is of, from 0: the one that needs the most.
     stage: int = 0

@@ -30,7 +30,9 @@ CONTEXT_BYTES = (287_047_680, 666_632_192 + 32 * MiB)
 class Fit:
     """A step's ledger, predicted or traced, and the device to run it on."""
 
+    #: The device whose memory the step has.
     device: Accelerator
+    #: The step's tensors and events.
     ledger: Ledger
 
     @property

@@ -73,9 +73,13 @@ class Inference:
     {'weights': 200, 'kv_cache': 800, 'logits': 600}
     """
 
+    #: The model's parameters.
     table: ParameterTable
+    #: The cache of each layer.
     cache: Sequence[CacheLayer]
+    #: The number of logits for each token.
     vocab: int
+    #: How the model runs.
     serving: Serving
 
     def by_owner(self) -> dict[ServedOwner, int]:

@@ -142,7 +142,7 @@ class Layers(ABC):
     def _within(
         self, module: str, run: Callable[[str, Value], Value], name: str, x: Value
     ) -> Value:
-        """Run a part of a layer that goes by this name of `models.COMPONENTS`."""
+        """Run the part of a layer that `models.COMPONENTS` calls `module`."""
         with self.tape.in_module(module):
             return run(name, x)
 

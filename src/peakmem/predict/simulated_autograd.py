@@ -29,18 +29,24 @@ Shape = tuple[int, ...]
 class Side:
     """A side output of an operator, such as a mask."""
 
+    #: Its name, such as "mask".
     name: str
+    #: Its shape.
     shape: Shape
+    #: Its dtype, such as "bool".
     dtype: str
 
 
 @dataclass(slots=True)
 class _Storage:
+    """A ledger's tensor while the step is played; its fields are those of `Tensor`."""
+
     name: str
     owner: Owner
     shape: Shape
     dtype: str
     birth: int
+    #: The last event that used it so far.
     last: int
     layer: str
     module: str = ""
@@ -52,11 +58,17 @@ class _Storage:
 class Value:
     """A tensor; views of one another share a storage."""
 
+    #: Its storage.
     storage: _Storage
+    #: Its shape.
     shape: Shape
+    #: Its dtype.
     dtype: str
+    #: The dtype of its gradient.
     gradient_dtype: str
+    #: Whether it is a parameter, whose gradients add up and stay.
     is_parameter: bool = False
+    #: Whether backward makes a gradient for it.
     requires_grad: bool = True
 
 
@@ -81,8 +93,11 @@ class _Segment:
 
 @dataclass(eq=False, slots=True)
 class _Node:
+    """One operator of forward, as backward finds it."""
+
     operands: Mapping[str, Value]
     outputs: tuple[Value, ...]
+    #: Which tensors it saves, and what its backward makes.
     rule: Rule
     saved: list[_Saved]
     name: str

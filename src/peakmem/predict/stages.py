@@ -26,8 +26,11 @@ __all__ = ["PipelineStage", "play_stage", "stage_of", "stage_tensors"]
 class PipelineStage:
     """A part of a model's layers, on one device."""
 
+    #: The layers' numbers.
     layers: range
+    #: Whether it has the embeddings too.
     is_first: bool
+    #: Whether it has the head and the loss too.
     is_last: bool
     #: Micro-batches that are under way at once, at the most.
     in_flight: int = 1

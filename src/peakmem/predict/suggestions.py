@@ -43,6 +43,7 @@ class Suggestion:
     changed: frozenset[str]
     #: Device time per sequence, relative to the original step: 2.0 takes twice the hours.
     cost: float
+    #: The prediction of a step with these changes.
     estimate: Estimate
 
 

@@ -39,8 +39,11 @@ _PARAMETER, _GRADIENT, _OPTIMIZER = 2, 2, 12
 class ZeroStates:
     """Bytes of model states on one device."""
 
+    #: Bytes of the 16-bit parameters.
     parameters: int
+    #: Bytes of the 16-bit gradients.
     gradients: int
+    #: Bytes of the optimizer's fp32 states, master weights included.
     optimizer: int
 
     @property
@@ -53,8 +56,11 @@ class ZeroStates:
 class ResidualState:
     """Memory beyond model states: its cause, and ZeRO-R's remedy."""
 
+    #: What takes the memory.
     name: str
+    #: Why it is there.
     cause: str
+    #: What ZeRO-R does about it.
     remedy: str
 
 

@@ -30,10 +30,15 @@ StageWork = tuple[int, Kind, int]  # stage from 0, kind, micro-batch from 0
 class Operation:
     """One stage's work on one micro-batch, from slot `start` to before slot `end`."""
 
+    #: The stage's number, from 0.
     stage: int
+    #: "F" for forward, "B" for backward, "R" for recomputation.
     kind: Kind
+    #: The micro-batch's number, from 0.
     micro_batch: int
+    #: Its first slot.
     start: int
+    #: The slot after its last one.
     end: int
 
 
@@ -41,8 +46,11 @@ class Operation:
 class Schedule:
     """One step's operations in order of their start, for stages 0 to `stages` - 1."""
 
+    #: The number of stages, one on each device.
     stages: int
+    #: The number of micro-batches.
     micro_batches: int
+    #: All of the step's operations.
     operations: tuple[Operation, ...]
 
     @cached_property

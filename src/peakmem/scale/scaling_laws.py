@@ -55,10 +55,15 @@ def training_flops(n_parameters: float, tokens: float, *, recompute: bool = Fals
 class ParametricLoss:
     """L(N, D) = E + A / N^alpha + B / D^beta, in nats per token."""
 
+    #: The loss that no model falls below.
     e: float
+    #: Scales the loss due to too few parameters.
     a: float
+    #: Scales the loss due to too few tokens.
     b: float
+    #: How fast the loss falls as parameters grow.
     alpha: float
+    #: How fast it falls as tokens grow.
     beta: float
 
     def loss(self, n_parameters: float, tokens: float) -> float:
@@ -130,6 +135,7 @@ class TrainingRun:
 
     #: Operations of the whole training; see `training_flops`.
     flops: float
+    #: The number of devices.
     devices: int
     #: One device's peak rate, such as `Accelerator.flops_per_s("bf16")`.
     flops_per_s: float

@@ -24,11 +24,13 @@ class ConfigReport:
 
     #: The config as the user gave it.
     name: str
+    #: The model's parameters.
     table: ParameterTable
     #: Whether the config's entries were enough; if not, transformers built the model.
     was_read: bool
     #: The shape for predicting a step; None if there are no rules for the model.
     shape: ModelShape | None
+    #: How the model is trained.
     recipe: Recipe
     #: Bytes by owner; empty if the step can be predicted.
     states: dict[Owner, int]

@@ -23,8 +23,11 @@ _NOT_COUNTED = (
 class InferenceReport:
     """A model that generates text on one of its devices."""
 
+    #: The model's name, or its config as the user gave it.
     name: str
+    #: The predicted memory.
     found: Inference
+    #: The device that the model runs on, one of its kind or several.
     device: Accelerator
     #: Whether the user named no device, so that this is the smallest one that is enough.
     was_chosen: bool

@@ -81,7 +81,9 @@ class Remedy:
 
     #: In the plural, as people say it.
     owner: str
+    #: What would shrink it.
     text: str
+    #: What the owner holds at the peak.
     held_bytes: int
     #: The most that is live at any event if this owner held nothing.
     peak_without: int

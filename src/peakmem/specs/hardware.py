@@ -38,6 +38,7 @@ __all__ = [
 class Memory:
     """The device memory that a program can use, and the source of the figure."""
 
+    #: The usable memory.
     bytes: int
     #: The tool that printed the figure and where, or how it was estimated.
     source: str

@@ -91,7 +91,9 @@ class Tensor:
 class Event:
     """One operator of a step."""
 
+    #: The operator's name.
     name: str
+    #: The part of the step that it belongs to.
     phase: Phase
     #: Its layer, such as "blocks.3"; empty if it has none or the layer is unknown.
     layer: str = ""
@@ -110,7 +112,9 @@ class Ledger:
     (3072, {'parameter': 1024, 'activation': 2048})
     """
 
+    #: All tensors, in any order.
     tensors: tuple[Tensor, ...]
+    #: All events; a tensor's birth and death are positions in them.
     events: tuple[Event, ...]
 
     def __post_init__(self) -> None:

@@ -28,6 +28,7 @@ class ModelConfig:
 
     #: The file's path, for messages.
     source: str
+    #: The entries of the file.
     values: Mapping[str, Any]
 
     @property

@@ -54,12 +54,17 @@ class ModelShape:
     108544
     """
 
+    #: The model's name, such as "gpt3-175b".
     name: str
-    #: This and the next four sizes are those that papers print.
+    #: Number of blocks. This and the next four sizes are those that papers print.
     n_layers: int
+    #: Width of the residual stream.
     d_model: int
+    #: Number of query heads.
     n_heads: int
+    #: Number of tokens that the embedding knows.
     vocab: int
+    #: The longest sequence, in tokens.
     context: int
     #: Key and value heads; None for as many as `n_heads`.
     kv_heads: int | None = None
@@ -126,6 +131,7 @@ class ParameterTensor:
     name: str
     #: One of `COMPONENTS`.
     component: str
+    #: The shape in torch.
     shape: tuple[int, ...]
     #: Its layer, such as "blocks.3"; empty if it is outside the layers.
     layer: str = ""

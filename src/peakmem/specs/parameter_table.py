@@ -34,6 +34,7 @@ GROUPS: tuple[Group, ...] = get_args(Group)
 class Parameter:
     """Parameters of one shape and purpose."""
 
+    #: What it is for.
     group: Group
     #: The shape in torch.
     shape: tuple[int, ...]
@@ -62,9 +63,11 @@ class ParameterTable:
     (800, 200)
     """
 
+    #: The family, as a config.json names it.
     model_type: str
     #: The class in transformers that has these parameters.
     class_name: str
+    #: All parameters, equal ones together.
     parameters: tuple[Parameter, ...]
     #: Whether the active parameters are known.
     knows_active: bool = True

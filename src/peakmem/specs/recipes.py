@@ -37,11 +37,15 @@ _INTEGER_BITS = {"int64": 64, "int32": 32, "int8": 8, "uint8": 8, "int4": 4, "nf
 class Precision:
     """The formats of a recipe: those of storage, and that of forward and backward."""
 
+    #: Format of the stored weights.
     weights: str
+    #: Format of the gradients.
     gradients: str
     #: Format of the master weights, which the optimizer updates; None if there are none.
     master: str | None = None
+    #: Format of the optimizer's states.
     states: str
+    #: Format of forward and backward.
     compute: str
     #: Whether operators on autocast's lists cast their inputs to `compute` when they run. If not,
     #: everything is in `compute` from the start.

@@ -9,7 +9,7 @@ from nbconvert.filters.markdown_mistune import markdown2html_mistune
 
 from autograder.base.cleaning import clean_html, inert_markdown, plain_text, safe_image, safe_output
 from autograder.base.markdown import markdown_to_html
-from tests.autograder.class_by_hand import PNG
+from tests.autograder.small_class import PNG
 
 HONEST = (
     "![my plot](attachment:image.png) and ![](attachment:my%20plot.png)",

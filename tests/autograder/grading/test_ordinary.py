@@ -15,7 +15,8 @@ from copy import deepcopy
 import pytest
 from playwright.sync_api import Browser
 
-from tests.autograder.assignment_by_hand import (
+from tests.autograder.publish.test_gradebook import jupyter
+from tests.autograder.small_assignment import (
     DATA,
     NAME,
     PROBLEM1,
@@ -27,7 +28,6 @@ from tests.autograder.assignment_by_hand import (
     submission,
     write_course,
 )
-from tests.autograder.publish.test_gradebook import jupyter
 from tests.grading import command_environment, grade_command
 
 pytestmark = pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import shutil
@@ -24,7 +23,6 @@ from autograder.grading.stock import score
 from autograder.model.restrictions import Ban
 from autograder.model.task import Lab, Task
 from peakmem.core.errors import OutOfMemory
-from peakmem.labs.session import Refusal
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 LABS = sorted(path.name for path in (REPOSITORY / "labs").glob("lab*"))
@@ -328,14 +326,3 @@ def test_without_a_gpu_its_exercise_is_not_judged() -> None:
     verdict = stock._verdict(replace(TASK, needs_gpu=True), run_solution(SEARCH))
     assert (verdict.status, verdict.points) == ("needs_gpu", 0.0)
     assert "leaves these points out" in verdict.message
-
-
-def test_judges_may_import_what_the_notebook_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    refusal = Refusal("lab01_formats", ["json.tool"])
-    monkeypatch.setattr(sys, "meta_path", [refusal, *sys.meta_path])
-    monkeypatch.delitem(sys.modules, "json.tool", raising=False)
-    with pytest.raises(ImportError, match="holds answers of lab01_formats"):
-        importlib.import_module("json.tool")
-    with stock._refusals_lifted():
-        importlib.import_module("json.tool")
-    assert sys.meta_path[0] is refusal

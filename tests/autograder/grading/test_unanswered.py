@@ -8,8 +8,8 @@ import pytest
 
 from autograder.grading.unanswered import NO_ANSWER, unanswered
 from autograder.notebooks.intake import take_in
-from tests.autograder.class_by_hand import EXPLAIN
-from tests.autograder.release_by_hand import LAB, markdown, own, release
+from tests.autograder.small_class import EXPLAIN
+from tests.autograder.small_release import LAB, markdown, own, release
 from tests.grading import cell_of
 
 Notebook = dict[str, Any]

@@ -22,7 +22,7 @@ from autograder.notebooks.restore import DELETED, restore
 from autograder.rules.semester import read_semester
 from autograder.store.fingerprint import changed, terms_of
 from autograder.store.out_folder import OutFolder
-from tests.autograder.assignment_by_hand import (
+from tests.autograder.small_assignment import (
     NAME,
     PROBLEM1,
     PROBLEM2,

@@ -25,7 +25,7 @@ from autograder.notebooks.intake import (
 )
 from autograder.notebooks.parse import MAX_FILE_BYTES
 from autograder.notebooks.restore import DELETED
-from tests.autograder.release_by_hand import LAB, STUBS, code, markdown, own, release, solved
+from tests.autograder.small_release import LAB, STUBS, code, markdown, own, release, solved
 
 DOUBLE = "def double(x):\n    return x + x"
 HALVE = "def halve(x):\n    return x / 2"

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from autograder.publish.audit import audit
-from autograder.publish.export import write_grades
 from autograder.publish.feedback import write_feedback
 from autograder.publish.gradebook import write_gradebook
+from autograder.publish.grades_csv import write_grades
 from autograder.store.out_folder import OutFolder
-from tests.autograder.class_by_hand import HALVE, end_of, graded, make_course, verdict
-from tests.autograder.release_by_hand import LAB
+from tests.autograder.small_class import HALVE, end_of, graded, make_course, verdict
+from tests.autograder.small_release import LAB
 
 RESULTS = [
     graded("ada"),

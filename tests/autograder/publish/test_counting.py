@@ -24,7 +24,7 @@ from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from autograder.store.roll import note_taken
 from autograder.store.scores import manual_grades
-from tests.autograder.results_by_hand import TERMS, give_points
+from tests.autograder.small_results import TERMS, give_points
 from tests.files import csv_records
 
 LAB = find_lab("lab04_checkpointing")

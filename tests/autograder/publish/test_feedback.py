@@ -21,7 +21,7 @@ from autograder.model.task import Status, Verdict
 from autograder.publish import feedback_cells
 from autograder.publish.feedback import feedback_html, shows, write_feedback
 from autograder.store.out_folder import OutFolder
-from tests.autograder.class_by_hand import (
+from tests.autograder.small_class import (
     DOUBLE,
     EXPLAIN,
     HALVE,
@@ -31,7 +31,7 @@ from tests.autograder.class_by_hand import (
     make_course,
     verdict,
 )
-from tests.autograder.release_by_hand import LAB, code, markdown, own, solved
+from tests.autograder.small_release import LAB, code, markdown, own, solved
 
 PWN = "document.documentElement.dataset.pwned = 1; alert(1)"
 FETCH = "http://127.0.0.1:9/"

@@ -35,7 +35,8 @@ from autograder.store.database import save_students
 from autograder.store.gradebook_file import open_session
 from autograder.store.out_folder import OutFolder
 from autograder.store.scores import scores_in
-from tests.autograder.class_by_hand import (
+from tests.autograder.publish.test_feedback import HOSTILE_HTML, HOSTILE_MARKDOWN
+from tests.autograder.small_class import (
     DOUBLE,
     EXPLAIN,
     HALVE,
@@ -44,8 +45,7 @@ from tests.autograder.class_by_hand import (
     make_course,
     verdict,
 )
-from tests.autograder.publish.test_feedback import HOSTILE_HTML, HOSTILE_MARKDOWN
-from tests.autograder.release_by_hand import LAB, code, markdown, solved
+from tests.autograder.small_release import LAB, code, markdown, solved
 
 CHECK = "lab05-double-check"
 

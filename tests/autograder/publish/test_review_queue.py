@@ -21,12 +21,12 @@ from autograder.notebooks.intake import take_in
 from autograder.notebooks.stamp import release_note
 from autograder.publish.gradebook import look_again, write_gradebook
 from autograder.publish.review_queue import Kind, needs, told, write_needs
-from autograder.rules.policy import sentence
+from autograder.rules.lateness import sentence
 from autograder.rules.semester import Receipt, Semester
 from autograder.runs import attempts
 from autograder.store.out_folder import OutFolder
 from autograder.store.scores import final_scores
-from tests.autograder.class_by_hand import (
+from tests.autograder.small_class import (
     DOUBLE,
     EXPLAIN,
     HALVE,
@@ -35,7 +35,7 @@ from tests.autograder.class_by_hand import (
     make_course,
     verdict,
 )
-from tests.autograder.release_by_hand import LAB, release
+from tests.autograder.small_release import LAB, release
 
 REPAIR = Note("repair", "Deleted, and put back as released: lab05-setup.")
 RESULTS = [

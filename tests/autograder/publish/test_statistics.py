@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from autograder.publish.statistics import TaskStatistics, statistics_of, write_picture, write_table
-from tests.autograder.class_by_hand import DOUBLE, HALVE, end_of, graded, verdict
-from tests.autograder.release_by_hand import LAB
+from tests.autograder.small_class import DOUBLE, HALVE, end_of, graded, verdict
+from tests.autograder.small_release import LAB
 
 
 def of(seconds: list[float]) -> TaskStatistics:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from autograder.model.submission import SubmissionKey
 from autograder.publish.summary import summaries, told
-from tests.autograder.class_by_hand import HALVE, end_of, graded, verdict
-from tests.autograder.release_by_hand import LAB
+from tests.autograder.small_class import HALVE, end_of, graded, verdict
+from tests.autograder.small_release import LAB
 
 RESULTS = [
     graded("zoe", verdicts=(verdict(status="partly"), verdict(HALVE, "needs_gpu")), release="1+a"),

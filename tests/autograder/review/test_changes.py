@@ -9,8 +9,8 @@ import pytest
 from autograder.model.submission import SubmissionKey
 from autograder.review.changes import Change, agreed, between, note_down, told
 from autograder.store.out_folder import OutFolder
-from tests.autograder.class_by_hand import DOUBLE, HALVE, end_of, graded, verdict
-from tests.autograder.release_by_hand import LAB
+from tests.autograder.small_class import DOUBLE, HALVE, end_of, graded, verdict
+from tests.autograder.small_release import LAB
 from tests.files import csv_records
 
 

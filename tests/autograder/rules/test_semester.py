@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.model.submission import SubmissionKey
-from autograder.rules.policy import Attempt, counting, days_late, lateness, sentence
+from autograder.rules.lateness import Attempt, counting, days_late, lateness, sentence
 from autograder.rules.semester import Late, Receipt, Semester, Student, read_semester
 from autograder.store.out_folder import OutFolder
 from tests.grading import LAB01, LAB05, SEARCH

@@ -11,7 +11,7 @@ from autograder.sandbox.guest.wire import decode
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from peakmem.core import serialization
-from tests.autograder.class_by_hand import DOUBLE, LAB, end_of, graded
+from tests.autograder.small_class import DOUBLE, LAB, end_of, graded
 
 ADA, EVE = SubmissionKey("ada", LAB), SubmissionKey("eve", LAB)
 INSIDE, OUTSIDE = {"isolated": True}, {"isolated": False}

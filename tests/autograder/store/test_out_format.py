@@ -24,8 +24,8 @@ from autograder.store.journal import Journal
 from autograder.store.manual_backup import manual_in
 from autograder.store.out_folder import FILES, FOLDERS, OutFolder
 from autograder.store.out_format import FORMAT, format_of, require_known_format, write_format
-from tests.autograder.class_by_hand import DOUBLE, EXPLAIN, make_course
-from tests.autograder.release_by_hand import LAB
+from tests.autograder.small_class import DOUBLE, EXPLAIN, make_course
+from tests.autograder.small_release import LAB
 
 BEFORE = Path(__file__).parent / "out_before_versions"
 SCORES = {"ada": 4.5, "kim": 2.25, "lin": 0, "mia": 1, "nur": 0, "pam": 1, "sam": 1, "zoe": 0}

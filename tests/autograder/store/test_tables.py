@@ -20,7 +20,7 @@ from autograder.store.cells import save_cells
 from autograder.store.database import Entries, save_entries
 from autograder.store.gradebook_file import create_tables, database_url
 from autograder.store.out_folder import OutFolder
-from tests.autograder.release_by_hand import LAB
+from tests.autograder.small_release import LAB
 
 COURSE_LABS = ("lab01_formats", "lab06_swap")
 

@@ -14,7 +14,6 @@ from autograder.model.task import Lab
 from autograder.trials.answer_bank import check_bank, read_bank, submission_with
 from autograder.trials.entry import Entry
 from autograder.trials.packing import pack, together
-from tests.autograder.release_by_hand import LAB, STUBS, release
 from tests.autograder.small_lab import (
     DOUBLE,
     SMALL_LAB,
@@ -24,6 +23,7 @@ from tests.autograder.small_lab import (
     write,
     write_bank,
 )
+from tests.autograder.small_release import LAB, STUBS, release
 
 Grade = Callable[[Sequence[dict[str, Any]]], list[Result]]
 

@@ -22,9 +22,9 @@ from autograder.notebooks.intake import find_submissions, read_submission, take_
 from autograder.notebooks.released import release_of
 from autograder.trials.answer_bank import read_bank
 from autograder.trials.packing import bound_names
-from autograder.trials.sampled_class import COLUMNS, KINDS, _work, sample, sample_class
-from tests.autograder.release_by_hand import LAB, release
+from autograder.trials.sampled_class import COLUMNS, KINDS, _work, sample_class
 from tests.autograder.small_lab import DOUBLE, SMALL_LAB, task, verdict_on, write, write_bank
+from tests.autograder.small_release import LAB, release
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_the_class_gets_what_its_truth_says(
     tmp_path: Path, bank: Path, releases: Path, seed: int
 ) -> None:
     out = tmp_path / "out"
-    sample(SMALL_LAB, 26, seed, out, bank, releases)
+    sample_class([SMALL_LAB], 26, seed, out, bank, releases)
     known = truth(out)
     assert known == graded(out, SMALL_LAB)
     statuses = Counter(status for _, status, _ in known.values())
@@ -94,7 +94,7 @@ def test_the_class_gets_what_its_truth_says(
 
 
 def test_every_kind_of_mess_is_there(tmp_path: Path, bank: Path, releases: Path) -> None:
-    sample(SMALL_LAB, len(KINDS), 0, tmp_path / "out", bank, releases)
+    sample_class([SMALL_LAB], len(KINDS), 0, tmp_path / "out", bank, releases)
     notes, cells = [], {}
     for kind, (student, path) in zip(
         KINDS, find_submissions(tmp_path / "out" / "submitted", LAB), strict=True
@@ -116,7 +116,7 @@ def test_every_kind_of_mess_is_there(tmp_path: Path, bank: Path, releases: Path)
 def test_the_same_seed_writes_the_same_bytes(tmp_path: Path, bank: Path, releases: Path) -> None:
     def written(name: str, seed: int) -> dict[str, bytes]:
         out = tmp_path / name
-        sample(SMALL_LAB, 14, seed, out, bank, releases)
+        sample_class([SMALL_LAB], 14, seed, out, bank, releases)
         return {
             str(path.relative_to(out)): path.read_bytes()
             for path in out.rglob("*")
@@ -145,7 +145,7 @@ def test_what_needs_a_gpu_has_no_score_without_one(
     tmp_path: Path, bank: Path, releases: Path, has_gpu: bool
 ) -> None:
     lab = Lab(LAB, (DOUBLE, task("halve", 2, needs_gpu=True)))
-    sample(lab, 26, 0, tmp_path / "out", bank, releases, has_gpu=has_gpu)
+    sample_class([lab], 26, 0, tmp_path / "out", bank, releases, has_gpu=has_gpu)
     known = truth(tmp_path / "out")
     if not has_gpu:
         assert known == graded(tmp_path / "out", lab)
@@ -156,19 +156,19 @@ def test_what_needs_a_gpu_has_no_score_without_one(
 
 def test_an_empty_bank_gives_a_class_that_solved_nothing(tmp_path: Path, releases: Path) -> None:
     (tmp_path / "bank" / LAB).mkdir(parents=True)
-    sample(SMALL_LAB, 13, 0, tmp_path / "out", tmp_path / "bank", releases)
+    sample_class([SMALL_LAB], 13, 0, tmp_path / "out", tmp_path / "bank", releases)
     assert set(truth(tmp_path / "out").values()) == {("0", "incorrect", "")}
 
 
 def test_nothing_is_written_among_other_files(tmp_path: Path, bank: Path, releases: Path) -> None:
     with pytest.raises(FileExistsError, match="not empty"):
-        sample(SMALL_LAB, 1, 0, tmp_path, bank, releases)
+        sample_class([SMALL_LAB], 1, 0, tmp_path, bank, releases)
 
 
 def test_a_wrong_answer_that_is_named_for_no_mistake_is_not_drawn(
     tmp_path: Path, bank: Path, releases: Path
 ) -> None:
-    sample(SMALL_LAB, 52, 0, tmp_path / "out", bank, releases)
+    sample_class([SMALL_LAB], 52, 0, tmp_path / "out", bank, releases)
     unnamed = {"def double(x):\n    return None", "def halve(x):\n    return None"}
     for _, path in find_submissions(tmp_path / "out" / "submitted", LAB):
         sources = {"".join(c["source"]) for c in json.loads(path.read_text())["cells"]}

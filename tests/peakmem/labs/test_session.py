@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import subprocess
@@ -13,7 +14,7 @@ import torch
 
 import peakmem
 from autograder.content import find_lab
-from peakmem.labs.session import HIDDEN_MODULES
+from peakmem.labs.session import HIDDEN_MODULES, Refusal, lift_refusals, refusals_lifted
 
 
 def test_the_device_line_says_that_apples_gpu_is_not_used(
@@ -38,6 +39,20 @@ def test_exercises_marked_gpu_are_named_only_in_labs_that_have_one(
     peakmem.lab(name)
     said = "Exercises marked GPU are left out of your total." in capsys.readouterr().out
     assert said == needs_gpu
+
+
+def test_a_block_may_import_what_the_notebook_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = Refusal("lab01_formats", ["json.tool"])
+    monkeypatch.setattr(sys, "meta_path", [refusal, *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "json.tool", raising=False)
+    with pytest.raises(ImportError, match="holds answers of lab01_formats"):
+        importlib.import_module("json.tool")
+    with refusals_lifted() as lifted:
+        importlib.import_module("json.tool")
+    assert lifted == [refusal]
+    assert sys.meta_path[0] is refusal
+    assert lift_refusals() == [refusal]
+    assert lift_refusals() == []
 
 
 @pytest.fixture

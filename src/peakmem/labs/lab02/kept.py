@@ -85,7 +85,7 @@ def _kept_tensors(module: nn.Module, x: Tensor, then: Any = None) -> list[Kept]:
 
 
 class _WrittenOutGELU(nn.Module):
-    """GELU's tanh formula operator by operator, as several published models have it."""
+    """GELU's tanh formula, one operator at a time, as in several published models."""
 
     def forward(self, x: Tensor) -> Tensor:
         return 0.5 * x * (1.0 + torch.tanh(0.7978845608 * (x + 0.044715 * torch.pow(x, 3.0))))

@@ -40,23 +40,22 @@ def _gradient(backward: Backward, *middle: nn.Module) -> Tensor:
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
-def gradient_errors(accumulate_gradients: Callable[..., Any]) -> dict[str, float]:
-    """Return the relative error of the student's gradient, and of each mistake's, by name."""
-    x, y, labels = _data()
-    count, samples = -(-len(x) // _MICRO_BATCH), len(x)
+def _by_pieces(
+    x: Tensor, y: Tensor, weight: Callable[[int], float], after: Backward | None = None
+) -> Backward:
+    """Accumulate micro-batch by micro-batch, each loss times `weight(size)`, and `after` each."""
 
-    def whole(model: nn.Sequential) -> None:
-        F.mse_loss(model(x), y).backward()  # type: ignore[no-untyped-call]
+    def backward(model: nn.Sequential) -> None:
+        for a, b in zip(torch.split(x, _MICRO_BATCH), torch.split(y, _MICRO_BATCH), strict=True):
+            (weight(len(a)) * F.mse_loss(model(a), b)).backward()  # type: ignore[no-untyped-call]
+            if after is not None:
+                after(model)
 
-    def by_pieces(weight: Callable[[int], float], after: Backward | None = None) -> Backward:
-        def backward(model: nn.Sequential) -> None:
-            pairs = zip(torch.split(x, _MICRO_BATCH), torch.split(y, _MICRO_BATCH), strict=True)
-            for a, b in pairs:
-                (weight(len(a)) * F.mse_loss(model(a), b)).backward()  # type: ignore[no-untyped-call]
-                if after is not None:
-                    after(model)
+    return backward
 
-        return backward
+
+def _over_tokens(x: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of the mean of the micro-batches' means, and of the mean over all tokens."""
 
     def mean_of_means(model: nn.Sequential) -> None:
         pairs = zip(torch.split(x, _MICRO_BATCH), torch.split(labels, _MICRO_BATCH), strict=True)
@@ -66,6 +65,20 @@ def gradient_errors(accumulate_gradients: Callable[..., Any]) -> dict[str, float
 
     def over_tokens(model: nn.Sequential) -> None:
         F.cross_entropy(model(x), labels).backward()  # type: ignore[no-untyped-call]
+
+    return _gradient(mean_of_means), _gradient(over_tokens)
+
+
+def gradient_errors(accumulate_gradients: Callable[..., Any]) -> dict[str, float]:
+    """Return the relative error of the student's gradient, and of each mistake's, by name."""
+    x, y, labels = _data()
+    count, samples = -(-len(x) // _MICRO_BATCH), len(x)
+
+    def student(model: nn.Sequential) -> None:
+        accumulate_gradients(model, F.mse_loss, x, y, _MICRO_BATCH)
+
+    def whole(model: nn.Sequential) -> None:
+        F.mse_loss(model(x), y).backward()  # type: ignore[no-untyped-call]
 
     full = _gradient(whole)
 
@@ -79,19 +92,18 @@ def gradient_errors(accumulate_gradients: Callable[..., Any]) -> dict[str, float
     def share(size: int) -> float:
         return size / samples
 
+    divided = _by_pieces(x, y, share)
     compared = {
-        "yours": (_gradient(lambda m: accumulate_gradients(m, F.mse_loss, x, y, 5)), full),
-        "no division": (_gradient(by_pieces(lambda size: 1.0)), full),
-        "short last one counts 1/5": (_gradient(by_pieces(lambda size: 1 / count)), full),
-        "mean of means over tokens": (_gradient(mean_of_means), _gradient(over_tokens)),
-        "each micro-batch clipped": (_gradient(by_pieces(share, clip)), _gradient(clipped)),
-        "batch norm": (
-            _gradient(by_pieces(share), nn.BatchNorm1d(16)),
-            _gradient(whole, nn.BatchNorm1d(16)),
-        ),
+        "yours": (_gradient(student), full),
+        "no division": (_gradient(_by_pieces(x, y, lambda size: 1.0)), full),
+        "short last one counts 1/5": (_gradient(_by_pieces(x, y, lambda size: 1 / count)), full),
+        "mean of means over tokens": _over_tokens(x, labels),
+        "each micro-batch clipped": (_gradient(_by_pieces(x, y, share, clip)), _gradient(clipped)),
+        "batch norm": (_gradient(divided, nn.BatchNorm1d(16)), _gradient(whole, nn.BatchNorm1d(16))),
     }
     return {
-        name: float((got - right).norm() / right.norm()) for name, (got, right) in compared.items()
+        name: float((got - expected).norm() / expected.norm())
+        for name, (got, expected) in compared.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""Probes of lab 3, the optimizer's state: one module for each noun."""
+"""Probes of lab 3, the optimizer's state: one module for each subject."""
 
 from peakmem.probes.lab03.adam import adam_step, gradients_of
 from peakmem.probes.lab03.backward import step_in_backward

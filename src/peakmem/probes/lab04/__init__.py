@@ -1,4 +1,4 @@
-"""Probes of lab 4, checkpointing: one module for each noun."""
+"""Probes of lab 4, checkpointing: one module for each subject."""
 
 from peakmem.probes.lab04.attention import attention_block, recompute_attention_only, run_attention
 from peakmem.probes.lab04.checkpoint import (

@@ -1,4 +1,4 @@
-"""Probes of lab 5, gradient accumulation: one module for each noun."""
+"""Probes of lab 5, gradient accumulation: one module for each subject."""
 
 from peakmem.probes.lab05.batch_norm import batch_norm_gap
 from peakmem.probes.lab05.epoch import train_epoch

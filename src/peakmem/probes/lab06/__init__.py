@@ -1,4 +1,4 @@
-"""Probes of lab 6, swapping to the host: one module for each noun."""
+"""Probes of lab 6, swapping to the host: one module for each subject."""
 
 from peakmem.probes.lab06.adam import offloaded_adam
 from peakmem.probes.lab06.gpu import COPY_BYTES, gpu_overlap

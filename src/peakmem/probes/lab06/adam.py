@@ -102,48 +102,60 @@ def _large_steps(
     *,
     metered: bool,
 ) -> dict[str, Any]:
-    arrays, gradient_arrays = large_tensors(shapes, seed)
-    parameters = [torch.from_numpy(array).requires_grad_() for array in arrays]
-    gradients = [torch.from_numpy(array) for array in gradient_arrays]
-    host = HostTier()
-    live_bytes: list[int] = []
-    noted: list[list[Array]] = []
-    made: list[Any] = []
-    changed: list[str] = []
-
-    def train() -> None:
-        optimizer = make(parameters, host, **options)
-        made.append(optimizer)
-        live_bytes.append(host.live_bytes)
-        for factor in factors:
-            for parameter, gradient in zip(parameters, gradients, strict=True):
-                parameter.grad = gradient.mul_(factor)
-            before = _at(watched, gradient_arrays)
-            optimizer.step()
-            if not all(map(np.array_equal, before, _at(watched, gradient_arrays))):
-                changed.append("gradients")
-            live_bytes.append(host.live_bytes)
-            noted.append(_at(watched, arrays))
-
+    run = _LargeRun(shapes, seed, watched)
     figures: dict[str, Any] = {}
     if metered:
-        figures = _metered(train, parameters, gradients)
+        figures = _metered(lambda: run.train(make, options, factors), run.parameters, run.gradients)
     else:
-        train()
-    made[0].zero_grad()
-    left = [parameter.grad for parameter in parameters]
-    by_parameter = [np.stack(rows) for rows in zip(*noted, strict=True)]
-    report = {
-        "parameters": by_parameter,
-        "changed": changed[0] if changed else None,
-        "state_used": live_bytes[-1] > 0,
-    }
-    return {
-        "models": [report],
-        "live_bytes": live_bytes,
-        "cleared": all(grad is None or not grad.any() for grad in left),
-        **figures,
-    }
+        run.train(make, options, factors)
+    return {**run.report(), **figures}
+
+
+class _LargeRun:
+    """Large parameters, their gradients and host, and what was seen of them after each step."""
+
+    def __init__(
+        self, shapes: Sequence[Sequence[int]], seed: int, watched: Sequence[Array]
+    ) -> None:
+        self.arrays, self.gradient_arrays = large_tensors(shapes, seed)
+        self.parameters = [torch.from_numpy(array).requires_grad_() for array in self.arrays]
+        self.gradients = [torch.from_numpy(array) for array in self.gradient_arrays]
+        self.watched = watched
+        self.host = HostTier()
+        self.optimizer: Any = None
+        self.live_bytes: list[int] = []
+        self.noted: list[list[Array]] = []
+        self.changed: str | None = None
+
+    def train(
+        self, make: Callable[..., Any], options: Mapping[str, Any], factors: Sequence[float]
+    ) -> None:
+        """Make the optimizer, and step with the gradients times each factor in turn."""
+        self.optimizer = make(self.parameters, self.host, **options)
+        self.live_bytes.append(self.host.live_bytes)
+        for factor in factors:
+            for parameter, gradient in zip(self.parameters, self.gradients, strict=True):
+                parameter.grad = gradient.mul_(factor)
+            before = _at(self.watched, self.gradient_arrays)
+            self.optimizer.step()
+            if not all(map(np.array_equal, before, _at(self.watched, self.gradient_arrays))):
+                self.changed = "gradients"
+            self.live_bytes.append(self.host.live_bytes)
+            self.noted.append(_at(self.watched, self.arrays))
+
+    def report(self) -> dict[str, Any]:
+        self.optimizer.zero_grad()
+        left = [parameter.grad for parameter in self.parameters]
+        model = {
+            "parameters": [np.stack(rows) for rows in zip(*self.noted, strict=True)],
+            "changed": self.changed,
+            "state_used": self.live_bytes[-1] > 0,
+        }
+        return {
+            "models": [model],
+            "live_bytes": self.live_bytes,
+            "cleared": all(grad is None or not grad.any() for grad in left),
+        }
 
 
 def _metered(train: Callable[[], None], *tensors: Sequence[torch.Tensor]) -> dict[str, Any]:

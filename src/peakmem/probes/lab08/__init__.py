@@ -1,4 +1,4 @@
-"""Probes of lab 8, shards on real processes: one module for each noun."""
+"""Probes of lab 8, shards on real processes: one module for each subject."""
 
 from peakmem.probes.lab08.adam import run_adam, sharded_adam
 from peakmem.probes.lab08.gradients import run_gradients, shard_gradients

@@ -74,8 +74,8 @@ def run_gradients(
 ) -> dict[str, Any]:
     """Take `steps` of gradient descent on a chain; ranks with a gradient update and send weights.
 
-    Returns for each of the `ranks` the numbers of the parameters that it `has` a gradient of after
-    each backward, and the parameters at the end (their sums for a `large` run). With `measure`,
+    Returns for each of the `ranks` which parameters it `has` gradients of after each backward, by
+    number, and the parameters at the end (their sums for a `large` run). With `measure`,
     also `rise_bytes` of the rank with the highest peak, including parameters.
     """
     found = run_ranks(_descended, world, shard, widths, steps, seed, large, measure, ask=ask)

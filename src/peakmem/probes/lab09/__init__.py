@@ -1,4 +1,4 @@
-"""Probes of lab 9, quantization: one module for each noun."""
+"""Probes of lab 9, quantization: one module for each subject."""
 
 from peakmem.probes.lab09.adam8bit import adam8bit_step, trained
 from peakmem.probes.lab09.int4 import pack_int4

@@ -60,26 +60,13 @@ def adapted(
     training changed the base (`base_changed`). `merged` is the output of merge()'s result, or of
     the module itself if merge() `returned` nothing; `moved` is the change of the base's weight.
     """
-    generator = torch.Generator().manual_seed(seed)
-    linear = nn.Linear(n_in, n_out, bias=bias)
-    x, y = (
-        torch.randn(2, 5, n_in, generator=generator),
-        torch.randn(2, 5, n_out, generator=generator),
-    )
-    with torch.no_grad():
-        for parameter in linear.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    linear, x, y = _layer_and_data(n_in, n_out, bias, seed)
     base = list(linear.parameters())
     before = [parameter.detach().clone() for parameter in base]
     torch.manual_seed(seed)
     module = make(linear, rank, alpha)
     start = module(x)
-    trainable = [p for p in module.parameters() if p.requires_grad]
-    optimizer = torch.optim.Adam(trainable, lr=0.05, foreach=False)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        (module(x) - y).square().sum().backward()
-        optimizer.step()
+    trainable = _trained(module, x, y, steps)
     leaf = x.clone().requires_grad_()
     output = module(leaf)
     output.sum().backward()
@@ -100,6 +87,31 @@ def adapted(
         "merged": _array(after(x)),
         "moved": _array(linear.weight - before[0]),
     }
+
+
+def _layer_and_data(
+    n_in: int, n_out: int, bias: bool, seed: int
+) -> tuple[nn.Linear, torch.Tensor, torch.Tensor]:
+    """Draw a layer, inputs (2, 5, n_in) and targets (2, 5, n_out)."""
+    generator = torch.Generator().manual_seed(seed)
+    linear = nn.Linear(n_in, n_out, bias=bias)
+    x = torch.randn(2, 5, n_in, generator=generator)
+    y = torch.randn(2, 5, n_out, generator=generator)
+    with torch.no_grad():
+        for parameter in linear.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return linear, x, y
+
+
+def _trained(module: nn.Module, x: torch.Tensor, y: torch.Tensor, steps: int) -> list[nn.Parameter]:
+    """Take some steps of Adam; return the trained parameters."""
+    trainable = [p for p in module.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(trainable, lr=0.05, foreach=False)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (module(x) - y).square().sum().backward()
+        optimizer.step()
+    return trainable
 
 
 def _two_steps(

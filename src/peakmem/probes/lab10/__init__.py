@@ -1,4 +1,4 @@
-"""Probes of lab 10, attention: one module for each noun."""
+"""Probes of lab 10, attention: one module for each subject."""
 
 from peakmem.probes.lab10.attention import (
     CALLS,

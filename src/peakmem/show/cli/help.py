@@ -62,8 +62,8 @@ class Group:
 def page(head: Sequence[str], groups: Sequence[Group], end: Sequence[str], note: str) -> str:
     """Return the help, in at most `LINES` lines if its groups folded are short enough.
 
-    Groups are unfolded from the first on, as long as they fit. `note`, the last line but for `end`,
-    says how to unfold the others; if it is empty, all are unfolded.
+    Groups are unfolded from the first one on while they fit. `note`, the line before `end`, says
+    how to unfold the others; if it is empty, all are unfolded.
     """
     is_open = [True] * len(groups)
     if note and _height(head, groups, is_open, end) > LINES:

@@ -29,7 +29,7 @@ def draw_codes(weights: Numbers, tables: Mapping[str, Numbers]) -> Figure:
 
 
 def draw_errors(bits: Sequence[int], errors: Mapping[str, Numbers]) -> Figure:
-    """Return relative errors of an output over the bits of a code, one curve for each scheme."""
+    """Draw an output's relative error against the bits of a code, one curve for each scheme."""
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
     for index, (name, values) in enumerate(errors.items()):
         axes.semilogy(bits, values, marker="o", label=name, **line_look(index))

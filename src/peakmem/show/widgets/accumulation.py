@@ -12,15 +12,13 @@ from peakmem.predict.estimate import Estimate
 from peakmem.predict.roofline import micro_batch_seconds
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.estimates import remembered_estimate
+from peakmem.show.widgets.estimates import QUICK_MODELS, remembered_estimate
 from peakmem.show.widgets.parts import table
 from peakmem.specs.hardware import ACCELERATORS
-from peakmem.specs.models import MODELS, model
+from peakmem.specs.models import model
 from peakmem.specs.recipes import Recipe
 
 __all__ = ["accumulation"]
-
-_SMALL = tuple(name for name in MODELS if name.startswith("gpt2"))  # each point takes a ledger
 
 
 def accumulation(*, predict: bool = False) -> Calculator:
@@ -46,7 +44,7 @@ class _Accumulation(Calculator):
         sizes = [(str(2**n), n) for n in range(7)]
         super().__init__(
             {
-                "model": ipywidgets.Dropdown(options=_SMALL, description="model"),
+                "model": ipywidgets.Dropdown(options=QUICK_MODELS, description="model"),
                 "gpu": ipywidgets.Dropdown(options=list(ACCELERATORS), description="GPU"),
                 "precision": ipywidgets.Dropdown(
                     options=["fp32", "amp_bf16", "amp_fp16", "bf16"], description="precision"

@@ -14,17 +14,16 @@ from peakmem.predict.step_ledger import build_ledger
 from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.estimates import no_collection
+from peakmem.show.widgets.estimates import QUICK_MODELS, no_collection
 from peakmem.show.widgets.parts import table
 from peakmem.specs.ledger import Ledger, Owner
-from peakmem.specs.models import MODELS, model, parameter_count
+from peakmem.specs.models import model, parameter_count
 from peakmem.specs.recipes import OPTIMIZERS, PRECISIONS, Recipe
 
 __all__ = ["adam_state"]
 
 _IMPLEMENTATIONS = ("for-loop", "foreach", "fused")
 _STATES: tuple[Owner, ...] = ("parameter", "gradient", "master", "optimizer_state")
-_SMALL = tuple(name for name in MODELS if name.startswith("gpt2"))  # each change takes 3 ledgers
 _PHASES = {
     "forward": svg.Scale(0, 1, 58, 194),
     "backward": svg.Scale(0, 1, 196, 332),
@@ -54,7 +53,7 @@ class _AdamState(Calculator):
         question = "How many bytes per parameter do weights, gradients and state take together?"
         super().__init__(
             {
-                "model": ipywidgets.Dropdown(options=_SMALL, description="model"),
+                "model": ipywidgets.Dropdown(options=QUICK_MODELS, description="model"),
                 "precision": ipywidgets.Dropdown(options=list(PRECISIONS), description="precision"),
                 "optimizer": ipywidgets.Dropdown(options=list(OPTIMIZERS), description="optimizer"),
                 "batch": ipywidgets.IntSlider(1, 1, 16, description="batch"),

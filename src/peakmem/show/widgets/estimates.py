@@ -9,10 +9,13 @@ from functools import lru_cache
 
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.specs.hardware import ACCELERATORS, Accelerator, accelerator
-from peakmem.specs.models import ModelShape
+from peakmem.specs.models import MODELS, ModelShape
 from peakmem.specs.recipes import Parallelism, Recipe
 
-__all__ = ["no_collection", "remembered_estimate"]
+__all__ = ["QUICK_MODELS", "no_collection", "remembered_estimate"]
+
+#: Models whose ledger is quickly made, for calculators that need several for each picture.
+QUICK_MODELS = tuple(name for name in MODELS if name.startswith("gpt2"))
 
 
 def remembered_estimate(

@@ -18,11 +18,13 @@ Held = Literal["nothing", "output", "all"]
 class Frame:
     """One step of a plan."""
 
+    #: The step.
     step: Step
     #: Whether the step repeats a forward.
     again: bool
     #: Like `end`, in the chain's unit of time.
     start: float
+    #: When the step ends.
     end: float
     #: Bytes in memory while the step runs.
     live_bytes: int

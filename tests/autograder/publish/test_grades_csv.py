@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from autograder.base.course import Course
 from autograder.base.csv_table import cell_text
 from autograder.base.files import inside, write_whole
-from autograder.publish.export import COLUMNS, points, write_grades
+from autograder.publish.grades_csv import COLUMNS, points, write_grades
 from autograder.store.out_folder import OutFolder
-from tests.autograder.class_by_hand import DOUBLE, HALVE, end_of, graded, make_course, verdict
-from tests.autograder.release_by_hand import LAB
+from tests.autograder.small_class import DOUBLE, HALVE, end_of, graded, make_course, verdict
+from tests.autograder.small_release import LAB
 from tests.files import csv_records
 
 

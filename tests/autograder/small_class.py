@@ -9,7 +9,7 @@ from typing import Any
 from autograder.base.course import Course
 from autograder.model.result import Result
 from autograder.model.task import Verdict
-from tests.autograder.release_by_hand import LAB, release, solved
+from tests.autograder.small_release import LAB, release, solved
 
 __all__ = ["DOUBLE", "EXPLAIN", "HALVE", "PNG", "end_of", "graded", "make_course", "verdict"]
 

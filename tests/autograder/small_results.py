@@ -17,7 +17,7 @@ from autograder.rules.waivers import write_waivers
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from autograder.store.roll import note_taken
-from tests.autograder.class_by_hand import (
+from tests.autograder.small_class import (
     DOUBLE,
     EXPLAIN,
     HALVE,
@@ -26,7 +26,7 @@ from tests.autograder.class_by_hand import (
     make_course,
     verdict,
 )
-from tests.autograder.release_by_hand import LAB
+from tests.autograder.small_release import LAB
 
 __all__ = ["TERMS", "Results", "give_points", "gradebook_rows", "make_results", "tables"]
 
