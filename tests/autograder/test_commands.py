@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from autograder.store.scores import scores_in
 from autograder.trials import demo
+from peakmem.show.cli import terminal
 from tests.autograder.class_by_hand import DOUBLE, HALVE, graded, verdict
 from tests.grading import (
     LAB01,
@@ -103,6 +105,54 @@ def read(done: subprocess.CompletedProcess[str], status: int = OK) -> dict[str, 
 def on_class(room: Class, name: str, *more: str, said: str = "") -> dict[str, Any]:
     where = (LAB01, "--submitted", room.submitted, "--out", room.out, "--workers", "2")
     return read(command(room, name, *where, "--json", *more, said=said))
+
+
+# On a terminal
+
+# All but those that grade for minutes (their lines are the reports of these), and formgrade, which
+# becomes another process.
+ON_CLASS = [
+    "collect lab01 submissions.zip --submitted {new} --out {out}",
+    "grade lab01 --submitted {submitted} --out {out} --workers 1",
+    "regrade lab01 --submitted {submitted} --out {out} --workers 1",
+    "audit {out}",
+    "export {out}",
+    "explain {out} ada lab01-encode_fp32 --verbose",
+    "explain {out} kim lab01-integer_value",
+    "rejudge {out}",
+    "repair {out}",
+    "build --check",
+    "build --stats",
+    "release --out zips lab01",
+    "gradescope lab01 --out lab01.zip",
+    "doctor",
+    "sample lab01 --students 2 --out sample",
+    "audit nowhere",
+]
+SLOW = {"bank", "demo", "mutate", "formgrade"}
+
+
+@pytest.mark.sandbox
+def test_no_line_is_wider_than_a_terminal(
+    room: Class, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(room.out.parent)
+    monkeypatch.setattr(terminal, "fitted", lambda text, _to: terminal.wrapped(text, 80))
+    monkeypatch.setattr("builtins.input", lambda prompt: print(prompt) or "n")
+    with zipfile.ZipFile("submissions.zip", "w") as file:
+        file.writestr(f"adalovelace_1_2_{LAB01}.ipynb", json.dumps(released(LAB01)))
+        file.writestr("adalovelace_1_3_notes.txt", "These are notes.")
+    words = {"out": room.out.name, "submitted": room.submitted.name, "new": "new"}
+    wide = []
+    for line in ON_CLASS:
+        app.main(["--course", str(room.course), *line.format(**words).split()])
+        out, err = capsys.readouterr()
+        assert out + err, line
+        wide += [(line, said) for said in (out + err).splitlines() if len(said) > 80]
+    assert wide == []
+    assert {line.split()[0] for line in ON_CLASS} | SLOW == {
+        function.__name__ for panel in app._COMMANDS.values() for function in panel
+    }
 
 
 # As JSON
