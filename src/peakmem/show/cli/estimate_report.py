@@ -87,7 +87,6 @@ def _gelu_notes(found: Estimate) -> Iterator[str]:
     peak_bytes = estimate(other, found.recipe, found.device, found.parallelism).peak_bytes
     if peak_bytes != found.peak_bytes:
         yield (
-            "Assumes that GELU is one operator, as in nanoGPT. With gelu_new, which is eight "
-            f"operators in Hugging Face's GPT-2, the peak is {both(peak_bytes)}; --config with "
-            "that model's config predicts it."
+            "Assumes a GELU of one operator, as in nanoGPT; with Hugging Face's gelu_new, which "
+            f"is eight, the peak is {both(peak_bytes)}: see --config."
         )
