@@ -6,14 +6,15 @@ import os
 import re
 import secrets
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["drop_drafts", "inside", "is_between", "write_whole"]
+__all__ = ["draft_of", "drop_drafts", "inside", "is_between", "write_whole"]
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}")
 
@@ -25,13 +26,23 @@ def write_whole(path: Path, data: bytes) -> None:
     """
     if path.is_file() and path.read_bytes() == data:
         return
+    with draft_of(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def draft_of(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes the place of `path` in one step once the block ends without error.
+
+    Creates missing parent folders.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     # Process ids repeat across machines, and several machines may write into one folder.
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with draft.open("wb") as file:
             _claim(file)
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
             draft.replace(path)
@@ -40,7 +51,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def drop_drafts(folder: Path) -> None:
-    """Remove the drafts below `folder` that a killed `write_whole` left behind.
+    """Remove the drafts below `folder` that a killed process left behind.
 
     A draft still being written stays: it is locked by its writer, or still empty.
     """

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TextIO
 from unicodedata import category
+
+from peakmem.show.cli.terminal import tell
 
 __all__ = ["say", "shown"]
 
@@ -12,9 +13,8 @@ _KEPT = "\n\t"
 
 
 def say(*texts: str, to: TextIO | None = None) -> None:
-    """Print each text on lines of its own, by default to standard output."""
-    for text in texts:
-        print(shown(text), file=to or sys.stdout, flush=True)
+    """Print each text, wrapped on a terminal; to standard output by default."""
+    tell(*map(shown, texts), to=to)
 
 
 def shown(text: str) -> str:

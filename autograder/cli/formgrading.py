@@ -31,7 +31,9 @@ def formgrade(
 ) -> NoReturn:
     """Open Formgrader to grade manually and see verdicts."""
     require_graded(out)
-    command = [sys.executable, "-m", "jupyter", "lab", "--LabApp.default_url=/formgrader"]
+    # The list of labs to grade manually; /formgrader alone opens stock nbgrader's own releases.
+    page = "/formgrader/gradebook"
+    command = [sys.executable, "-m", "jupyter", "lab", f"--LabApp.default_url={page}"]
     if os.geteuid() == 0:
         command.append("--allow-root")
     export = f"autograder export {shlex.quote(str(out))}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.base.terminal import say, shown
-from peakmem.show.cli.colour import BAD, paint
+from peakmem.show.cli.terminal import BAD, tell
 
 __all__ = ["OK", "PROBLEM", "SCHEMA", "STATUSES", "STOPPED", "USAGE", "Report", "found", "show"]
 
@@ -57,7 +57,7 @@ def show(report: Report, command: str, *, as_json: bool, quiet: bool = False) ->
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     say(*report.remarks, to=sys.stderr)
     for problem in report.problems:
-        paint(shown(problem), BAD, sys.stderr)
+        tell(shown(problem), style=BAD, to=sys.stderr)
     return report.status
 
 
@@ -72,6 +72,6 @@ def _print(report: Report, command: str, *, as_json: bool) -> None:
             "paths": {name: str(path) for name, path in report.paths.items()},
             **report.data,
         }
-        say(json.dumps(data, indent=1, allow_nan=False))
+        print(json.dumps(data, indent=1, allow_nan=False), flush=True)
     elif report.text:
         say(report.text)

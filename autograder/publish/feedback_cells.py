@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 from markupsafe import Markup
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
 from pygments.lexers.python import PythonLexer
+from pygments.token import (
+    Comment,
+    Keyword,
+    Name,
+    Number,
+    Operator,
+    String,
+    _TokenType,
+    is_token_subtype,
+)
 
 from autograder.base.markdown import markdown_to_html
 from autograder.content import has_tasks
@@ -22,12 +31,24 @@ __all__ = ["cells_of"]
 _LONGEST_TEXT = 20_000  # characters of one output; longer code isn't highlighted either
 _LONGEST_PAGE = 1_500_000  # characters of all cells; a lab's solved notebook has 250,000
 _KEPT = 256  # rendered cells in the cache, since a lab's own are the same on every page
+# Classes of feedback.css. A page has thousands of tokens, and most of them are black.
+_COLOURS = {
+    Comment: "c",
+    Keyword: "k",
+    Name.Builtin: "k",
+    Operator.Word: "k",
+    Number: "n",
+    String: "s",
+}
 
 
 def cells_of(
     result: Result, source: Mapping[str, Any], marks: Mapping[str, Mark]
 ) -> list[dict[str, Any]]:
-    """Return the notebook's cells for the template, with each grade cell as its mark."""
+    """Return the notebook's cells for the template, with each grade cell as its mark.
+
+    A lab's own code, such as a self-check, is left out, since the student has it; its output isn't.
+    """
     if result.end != "graded":
         return []
     shows_tests = not has_tasks(result.lab)  # a lab with Tasks never runs its tests
@@ -52,7 +73,7 @@ def cells_of(
             if cell["cell_type"] == "markdown":
                 shown["text"] = _rendered(cell["source"], cell.get("attachments"))
             else:
-                shown["code"] = _coloured(cell["source"])
+                shown["code"] = _coloured(cell["source"]) if shows_tests or not given else ""
                 shown["outputs"] = [_output(output) for output in cell["outputs"]]
         size = _size(shown)
         if size > left:
@@ -84,10 +105,20 @@ _cached_markdown = lru_cache(_KEPT)(markdown_to_html)
 
 @lru_cache(_KEPT)
 def _coloured(source: str) -> Markup:
-    """Code as HTML; pygments escapes all of it."""
+    """Code as HTML, escaped, with neighbours of one colour in one element."""
     if len(source) > _LONGEST_TEXT:
         return Markup.escape(source)
-    return Markup(highlight(source, PythonLexer(), HtmlFormatter(nowrap=True)))
+    html = Markup()
+    for colour, tokens in groupby(
+        PythonLexer().get_tokens(source), lambda token: _colour(token[0])
+    ):
+        text = Markup.escape("".join(text for _, text in tokens))
+        html += Markup('<span class="{}">{}</span>').format(colour, text) if colour else text
+    return html
+
+
+def _colour(kind: _TokenType) -> str:
+    return next((colour for of, colour in _COLOURS.items() if is_token_subtype(kind, of)), "")
 
 
 def _output(output: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.base.csv_table import csv_bytes
-from autograder.base.files import write_whole
+from autograder.base.files import draft_of, write_whole
 from autograder.model.submission import SubmissionKey
 from autograder.publish.final_grades import Standing
 from autograder.publish.grades_csv import points
@@ -85,13 +84,12 @@ def write_canvas(
 
 def write_feedback_zip(pages: Path, path: Path) -> int:
     """Write all of `pages`, laid out as <student>/<lab>.html, into one zip; return their number."""
-    data = io.BytesIO()
     files = sorted(pages.glob("*/*.html"))
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+    # On disk at once: the zip of a large class takes a hundred megabytes.
+    with draft_of(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
             name = zipfile.ZipInfo(f"feedback/{file.relative_to(pages).as_posix()}", _BEGINNING)
             archive.writestr(name, file.read_bytes(), zipfile.ZIP_DEFLATED)
-    write_whole(path, data.getvalue())
     return len(files)
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from autograder.store.out_folder import OutFolder
 from autograder.store.scores import scores_in
 from autograder.trials import demo
 from autograder.trials.sampled_class import ClassFolder
+from peakmem.show.cli import terminal
 from tests.autograder.small_class import DOUBLE, HALVE, graded, verdict
 from tests.grading import (
     LAB01,
@@ -104,6 +106,38 @@ def read(done: subprocess.CompletedProcess[str], status: int = OK) -> dict[str, 
 def on_class(room: Class, name: str, *more: str, said: str = "") -> dict[str, Any]:
     where = (LAB01, "--submitted", room.submitted, "--out", room.out, "--workers", "2")
     return read(command(room, name, *where, "--json", *more, said=said))
+
+
+# On a terminal
+
+COMMANDS = [
+    "collect lab01 submissions.zip --submitted new --out {out}",
+    "audit {out}",
+    "explain {out} ada lab01-encode_fp32 --verbose",
+    "rejudge {out}",
+    "audit nowhere",
+    "grade lab01 --submitted nowhere --out {out}",
+]
+
+
+@pytest.mark.sandbox
+def test_no_line_is_wider_than_a_terminal(
+    room: Class, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(room.out.parent)
+    monkeypatch.setattr(terminal, "fitted", lambda text, _to: terminal.wrapped(text, 80))
+    with zipfile.ZipFile("submissions.zip", "w") as file:
+        file.writestr(f"adalovelace_1_2_{LAB01}.ipynb", json.dumps(released(LAB01)))
+        file.writestr("adalovelace_1_3_notes.txt", "These are notes.")
+    wide = []
+    for line in COMMANDS:
+        app.main(["--course", str(room.course), *line.format(out=room.out.name).split()])
+        out, err = capsys.readouterr()
+        assert out + err, line
+        wide += [
+            said for said in (out + err).splitlines() if len(said) > 80 and " " in said.strip()
+        ]
+    assert wide == []
 
 
 # As JSON

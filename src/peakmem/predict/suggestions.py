@@ -3,8 +3,8 @@
 The cheapest change takes the least device time per sequence. This time is computed from operations
 and bytes:
 
-- arithmetic: 6 operations for each parameter and token, plus 2 if forward is recomputed, at 45 % of
-  the device's dense rate in the recipe's format;
+- arithmetic: 6 operations for each parameter and token, plus 2 if its forward is recomputed, at
+  45 % of the device's dense rate in the recipe's format;
 - links: ZeRO's messages between devices, and offloading's copies to the host and back, at the
   link's rate and without overlap.
 
@@ -29,6 +29,8 @@ __all__ = ["Suggestion", "largest_batch", "suggest"]
 _UTILISATION = 0.45  # Narayanan et al. 2021: 140 of 312 TFLOP/s for GPT-3
 _MOST_DEVICES = 4096
 _MOST_CHANGES = 4  # settings that a suggestion changes at once
+_LOSS_CHUNKS = (8, 64)
+_LOGITS_SHARE = 0.05  # of the peak; below it, a loss in parts isn't tried
 
 Settings = dict[str, Any]  # field of Recipe or Parallelism -> new value
 
@@ -144,6 +146,9 @@ def _choices(asked: Estimate) -> list[list[Settings]]:
     if now.checkpointing in ("none", "selective"):
         more = ["selective", "full"] if now.checkpointing == "none" else ["full"]
         choices.append([{"checkpointing": how} for how in more])
+    at_peak = asked.ledger.by_owner()
+    if now.loss_chunks == 1 and at_peak.get("logits", 0) > _LOGITS_SHARE * asked.peak_bytes:
+        choices.append([{"loss_chunks": n} for n in _LOSS_CHUNKS if now.sequence % n == 0])
     if now.precision == "fp32":
         low = "amp_bf16" if "bf16" in asked.device.tflops else "amp_fp16"
         choices.append([{"precision": low}])
@@ -196,10 +201,15 @@ def _seconds_per_sequence(asked: Estimate, recipe: Recipe, parallelism: Parallel
 
 def _recomputed(model: ModelShape, recipe: Recipe) -> float:
     """Return the share of the forward pass that runs a second time."""
+    if recipe.segment:
+        return 1.0
+    share = 0.0
     if recipe.checkpointing == "selective":
         # Scores and their product with the values: 4 s h of 24 h^2 + 4 s h operations per token.
-        return recipe.sequence / (6 * model.d_model + recipe.sequence)
-    return 1.0 if recipe.segment else 0.0
+        share += recipe.sequence / (6 * model.d_model + recipe.sequence)
+    if recipe.loss_chunks > 1:
+        share += model.vocab * model.d_model / sum(parameter_count(model).values())
+    return min(share, 1.0)
 
 
 def _states_floor(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> int:
@@ -237,6 +247,8 @@ def _phrases(asked: Estimate, tried: Estimate) -> Iterator[str]:
         )
     if "attention" in changed:
         yield "flash attention"
+    if "loss_chunks" in changed:
+        yield f"loss in {recipe.loss_chunks} parts"
     if "checkpointing" in changed:
         yield f"{recipe.checkpointing} checkpointing"
     if "precision" in changed:

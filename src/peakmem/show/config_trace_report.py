@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from peakmem.core.units import both
 from peakmem.predict.fit import Fit
+from peakmem.show.cli.terminal import tell
 from peakmem.show.picture import save_ledger
 from peakmem.show.step_report import TABLES, fit_line, owner_lines, process_lines
 from peakmem.specs.hardware import BOARDS, Accelerator, smallest_board
@@ -48,10 +49,10 @@ def print_config_trace(
         }
         print(json.dumps(figures, indent=2))
     elif quiet:
-        print(fit_line(fit))
+        tell(fit_line(fit))
     else:
         table = list(TABLES[by](fit.ledger))
-        print("\n".join(_lines(name, config.model_type, fit, table, was_chosen=device is None)))
+        tell(*_lines(name, config.model_type, fit, table, was_chosen=device is None))
     return 0 if fit.fits else 1
 
 

@@ -12,6 +12,7 @@ from peakmem.predict.deepspeed import deepspeed_config
 from peakmem.predict.estimate import Estimate
 from peakmem.predict.fsdp import accelerate_config, fsdp_config
 from peakmem.predict.suggestions import suggest
+from peakmem.show.cli.terminal import tell
 from peakmem.specs.models import ModelShape
 from peakmem.specs.recipes import Parallelism, Recipe
 
@@ -61,11 +62,11 @@ def _remedys_file(kind: str, found: Estimate) -> dict[str, Any] | None:
             except ValueError:  # the file has no setting for a value of the remedy
                 continue
             changes = "; ".join(remedy.changes)
-            print(f"The step doesn't fit; the file is for this remedy: {changes}.", file=sys.stderr)
+            tell(f"The step doesn't fit; the file is for this remedy: {changes}.", to=sys.stderr)
             return config
-    print(
+    tell(
         "The step doesn't fit, and the file can express none of the cheapest remedies; it is for "
         "the step as given.",
-        file=sys.stderr,
+        to=sys.stderr,
     )
     return None

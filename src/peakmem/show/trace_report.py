@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from peakmem.show.cli.terminal import tell
 from peakmem.show.picture import save_ledger
 from peakmem.show.step_report import layer_lines, owner_lines
 from peakmem.specs.ledger import Ledger
@@ -32,7 +33,7 @@ def print_trace(
     if as_json:
         print(json.dumps(_figures(script, ledger), indent=2))
     else:
-        print("\n".join(_lines(script, ledger)))
+        tell(*_lines(script, ledger))
     return 0
 
 

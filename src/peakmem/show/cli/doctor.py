@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from peakmem.core.units import both
-from peakmem.show.cli.colour import BAD, GOOD, paint
+from peakmem.show.cli.terminal import BAD, GOOD, tell
 
 __all__ = ["doctor"]
 
@@ -23,16 +23,16 @@ def doctor(quiet: Quiet = False) -> int:
     checks = check_machine()
     for check in checks:
         if not check.ok:
-            paint(f"MISSING {check.name:<12}{check.found}", BAD)
-            print(f"        to fix it: {check.remedy}")
+            tell(f"MISSING {check.name:<12}{check.found}", style=BAD)
+            tell(f"        to fix it: {check.remedy}")
         elif not quiet:
-            paint(f"ok      {check.name:<12}{check.found}", GOOD)
+            tell(f"ok      {check.name:<12}{check.found}", style=GOOD)
     if not quiet:
         has_gpu = _print_device(any(check.name == "torch" and check.ok for check in checks))
         for lab, what in labs_here(has_gpu).items():
-            print(f"{lab:<24}{what}")
+            tell(f"{lab:<24}{what}")
         if not has_gpu:
-            print("Points of exercises that need a GPU leave the total.")
+            tell("Points of exercises that need a GPU leave the total.")
     return 0 if all(check.ok for check in checks) else 1
 
 
@@ -44,10 +44,10 @@ def _print_device(has_torch: bool) -> bool:
 
     if torch.cuda.is_available():
         memory = both(torch.cuda.get_device_properties(0).total_memory)
-        print(f"The labs use the GPU {torch.cuda.get_device_name(0)} with {memory}.")
+        tell(f"The labs use the GPU {torch.cuda.get_device_name(0)} with {memory}.")
         return True
     if torch.backends.mps.is_available():
-        print("The labs use the CPU: they don't measure Apple's GPU.")
+        tell("The labs use the CPU: they don't measure Apple's GPU.")
     else:
-        print("The labs use the CPU: torch finds no CUDA GPU.")
+        tell("The labs use the CPU: torch finds no CUDA GPU.")
     return False

@@ -8,10 +8,10 @@ from typing import Any
 
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.predict.suggestions import suggest
-from peakmem.show.cli.colour import BAD, GOOD, paint
 from peakmem.show.cli.estimate_report import NOT_COUNTED, listing, notes_on, table_lines
 from peakmem.show.cli.inference import run_inference
 from peakmem.show.cli.step import Step
+from peakmem.show.cli.terminal import BAD, GOOD, tell
 from peakmem.show.config_report import ConfigReport
 from peakmem.show.config_trace_report import print_config_trace
 from peakmem.show.exports import print_export
@@ -27,7 +27,7 @@ __all__ = ["run_estimate"]
 def run_estimate(step: Step) -> int:
     """Print the report, list or file; return 0 if the step fits, 1 if not."""
     if step.show_list:
-        print("\n".join(listing()))
+        tell(*listing())
         return 0
     if step.inference:
         return run_inference(step)
@@ -78,12 +78,12 @@ def _print_report(
 ) -> None:
     verdict, *remedies = verdict_lines(found)
     if report and not step.quiet:
-        print("\n".join(report.parameter_lines()), end="\n\n")
+        tell(*report.parameter_lines(), "")
     if not step.quiet:
-        print("\n".join(table_lines(found, step.by)))
-    paint(verdict, GOOD if found.fits else BAD)
+        tell(*table_lines(found, step.by))
+    tell(verdict, style=GOOD if found.fits else BAD)
     if not step.quiet:
-        print("\n".join([*remedies, *notes, NOT_COUNTED]))
+        tell(*remedies, *notes, NOT_COUNTED)
 
 
 def _trace_config(step: Step) -> int:
@@ -117,9 +117,9 @@ def _print_states(step: Step, report: ConfigReport) -> int:
     if step.json:
         print(json.dumps(report.as_json() | report.states_as_json(memory_bytes), indent=2))
     elif step.quiet:
-        print("\n".join(report.notes(memory_bytes)))
+        tell(*report.notes(memory_bytes))
     else:
-        print("\n".join([*report.parameter_lines(), "", *report.state_lines(memory_bytes)]))
+        tell(*report.parameter_lines(), "", *report.state_lines(memory_bytes))
     return 1 if report.is_too_large(memory_bytes) else 0
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from peakmem.core.units import both
-from peakmem.predict.estimate import Estimate
+from peakmem.predict.estimate import Estimate, estimate
 from peakmem.show.cli.step import GIVEN
 from peakmem.show.step_report import TABLES, owner_lines, process_lines
 from peakmem.specs.hardware import ACCELERATORS
@@ -49,6 +50,7 @@ def table_lines(found: Estimate, by: str) -> Iterator[str]:
 def notes_on(found: Estimate, *, was_chosen: bool) -> Iterator[str]:
     """Yield remarks on the figures, one sentence each."""
     device, many = found.device, found.parallelism
+    yield from _gelu_notes(found)
     if was_chosen and found.fits:
         yield f"{device.name} is the smallest listed board that holds this step."
     elif was_chosen:
@@ -74,3 +76,17 @@ def notes_on(found: Estimate, *, was_chosen: bool) -> Iterator[str]:
         )
     if device.unified:
         yield f"Predicted with the rules of torch on CUDA; {device.name} may need more."
+
+
+def _gelu_notes(found: Estimate) -> Iterator[str]:
+    """Yield which GELU a known GPT is assumed to have, if another one would change the peak."""
+    shape = found.model
+    if shape.hugging_face or shape.gated or shape.activation != "gelu":
+        return
+    other = replace(shape, activation="gelu_new")
+    peak_bytes = estimate(other, found.recipe, found.device, found.parallelism).peak_bytes
+    if peak_bytes != found.peak_bytes:
+        yield (
+            "Assumes a GELU of one operator, as in nanoGPT; with Hugging Face's gelu_new, which "
+            f"is eight, the peak is {both(peak_bytes)}: see --config."
+        )

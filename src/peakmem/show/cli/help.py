@@ -12,7 +12,7 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperOption
 
-from peakmem.show.cli.colour import TITLE, painted
+from peakmem.show.cli.terminal import TITLE, painted
 
 __all__ = ["ALL", "COLUMNS", "LINES", "Group", "help_of", "page"]
 

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, cast
 
 from peakmem.predict.inference import Inference, Serving
-from peakmem.show.cli.colour import BAD, GOOD, paint
 from peakmem.show.cli.step import Step
+from peakmem.show.cli.terminal import BAD, GOOD, tell
 from peakmem.show.inference_report import InferenceReport
 from peakmem.show.picture import save_owners
 from peakmem.specs.families import read_parameters
@@ -41,9 +41,9 @@ def run_inference(step: Step) -> int:
     if step.json:
         print(json.dumps(report.as_json(), indent=2))
     elif step.quiet:
-        paint(report.fit_line, GOOD if fits else BAD)
+        tell(report.fit_line, style=GOOD if fits else BAD)
     else:
-        print("\n".join(report.lines()))
+        tell(*report.lines())
     return 0 if fits else 1
 
 

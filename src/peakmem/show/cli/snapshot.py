@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from peakmem.show.cli.terminal import tell
+
 __all__ = ["snapshot"]
 
 File = Annotated[str, typer.Argument(help="A file that torch.cuda.memory._dump_snapshot wrote.")]
@@ -21,7 +23,7 @@ def snapshot(file: File, device: Device = 0, plot: Plot = None) -> int:
     from peakmem.show.snapshot_report import snapshot_report  # here, so that help is quick
 
     try:
-        print("\n".join(snapshot_report(file, device=device, plot=plot)))
+        tell(*snapshot_report(file, device=device, plot=plot))
     except OSError as error:
         raise ValueError(f"{error.filename}: {error.strerror}; check the path") from None
     return 0
