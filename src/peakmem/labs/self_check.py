@@ -70,6 +70,8 @@ class _Failure:
     known: bool = False
     #: Whether ranks waited forever: they would in the next case too, for seconds.
     stuck: bool = False
+    #: The exception that a rank raised: its type, and the function that raised it.
+    raised: tuple[str, str] | None = None
 
 
 def self_check(
@@ -107,10 +109,14 @@ def self_check(
         # A mistake that one case has shown may well fail the next ones, whatever those are about.
         unsure = bool(failures) and bool(failure.hint) and not failure.known
         hint = f"Perhaps the same cause. If not: {failure.hint}" if unsure else failure.hint
+        told = any(one.raised == failure.raised for _, one in failures)
+        said = failure.said
+        if failure.raised and told:
+            said = f"Again: {' in '.join(failure.raised)}."
         failures.append((call, failure))
         if failure.missing:
             unwritten |= {target, failure.missing}
-        print("\n    ".join(part for part in (f"✘ {call}", hint, failure.said) if part))
+        print("\n    ".join(part for part in (f"✘ {call}", hint, said) if part))
     if failures:
         raise SelfCheckFailed(_summary(failures, len(cases))) from None
 
@@ -130,7 +136,9 @@ def _failure(
     except Exception as error:  # a student's code may raise anything
         if case.raises is not None and type(error).__name__ == case.raises.__name__:
             return None
-        return _Failure(case.hint, _raised(case, error))
+        raised = (error.kind, error.function) if isinstance(error, RankError) else None
+        said = _raised(case, error)
+        return _Failure(case.hint, said, raised=raised if raised and all(raised) else None)
     for number, (argument, there) in enumerate(zip(case.args, before, strict=True), 1):
         if there is not None and _bytes(argument) != there:
             return _Failure("", f"Your function changed its argument number {number} in place.")

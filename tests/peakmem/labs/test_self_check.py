@@ -119,10 +119,12 @@ def test_a_changed_tensor_fails_the_case(capsys):
     def double(x):
         return x.mul_(2)
 
-    case = Case((torch.tensor([1.0]),), [2.0])
-    assert "changed its argument number 1" in printed(capsys, double, [case])[1]
-    followed = Case((torch.tensor([1.0], requires_grad=True),), [2.0])  # a leaf has no plain value
-    assert printed(capsys, lambda x: 2 * x.detach(), [case, followed])[1] == ""
+    def case(**options):
+        return Case((torch.tensor([1.0], **options),), [2.0])
+
+    assert "changed its argument number 1" in printed(capsys, double, [case()])[1]
+    followed = case(requires_grad=True)  # a leaf has no plain value
+    assert printed(capsys, lambda x: 2 * x.detach(), [case(), followed])[1] == ""
 
 
 def test_a_case_whose_arguments_are_no_tuple_is_refused():
@@ -209,3 +211,18 @@ def test_what_is_not_written_in_a_rank_is_named(capsys):
     with pytest.raises(SelfCheckFailed):
         self_check(unwritten, [Case((1,), 1)])
     assert "ring is not written yet." in capsys.readouterr().out
+
+
+def fails_in_a_rank(kind):
+    said = f"rank 0 raised {kind}: sizes differ\n  File lab.py, line 3, in ring"
+    raise RankError(said, rank=0, kind=kind, function="ring")
+
+
+def test_an_error_of_ranks_is_told_once_and_another_in_full(capsys):
+    kinds = ["TypeError", "TypeError", "KeyError"]
+    said, _ = printed(capsys, fails_in_a_rank, [Case((kind,), 1) for kind in kinds])
+    assert [line for line in said if line.startswith("    ")] == [
+        "    Expected 1, but your function raised RankError: rank 0 raised TypeError: sizes differ",
+        "    Again: TypeError in ring.",
+        "    Expected 1, but your function raised RankError: rank 0 raised KeyError: sizes differ",
+    ]
