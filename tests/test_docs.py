@@ -139,6 +139,17 @@ def test_the_margins_of_memory_budgets_are_what_was_measured(repository: Path) -
         assert f"| {name} | {' | '.join(map(str, counts))} |" in text
 
 
+def test_repeated_verdicts_of_lab_8_are_what_was_measured(repository: Path) -> None:
+    recorded = json.loads((repository / "docs/measurements/verdicts.json").read_text("utf-8"))
+    page = (repository / "docs/decisions/memory_budgets.md").read_text("utf-8")
+    text = " ".join(page.split())
+    answers = recorded["answers"]
+    assert f"{recorded['gradings']} gradings gave each of the {len(answers)}" in text
+    assert all(one["as_expected"] for one in answers)
+    right = sum("/right_" in one["answer"] for one in answers)
+    assert f"{right} correct answers, and {len(answers) - right} incorrect" in text
+
+
 def test_lecture_and_guide_have_what_ranks_were_metered_to_hold(repository: Path) -> None:
     recorded = json.loads((repository / "docs/measurements/shards.json").read_text("utf-8"))
     lecture = (repository / "lectures/lecture4_scaling.ipynb").read_text("utf-8")
