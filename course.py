@@ -320,6 +320,7 @@ BENCHES = {
     "quantization": "benchmarks.quantization",
     "shards": "benchmarks.shards",
     "thousand": "benchmarks.thousand",
+    "verdicts": "benchmarks.verdicts",
 }
 GRADING = (
     "budgets",
@@ -328,6 +329,7 @@ GRADING = (
     "hostile",
     "mixes",
     "thousand",
+    "verdicts",
 )  # these run the sandbox and don't need transformers
 
 

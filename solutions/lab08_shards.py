@@ -138,7 +138,11 @@ self_check(
         Case((10, 4, 2, "mixed"), held(20, 6, 36), "Stage 2 shards gradients, too."),
         Case((10, 4, 3, "mixed"), held(6, 6, 36), "Stage 3 shards all three."),
         Case((10, 4, 2, "fp32"), held(40, 12, 24), "fp32 has 4, 4 and 8 bytes."),
-        Case((12, 4, 3, "fp32"), held(12, 12, 24), "Three elements each: nothing to round."),
+        Case(
+            (12, 4, 3, "fp32"),
+            held(12, 12, 24),
+            "Three elements each, as whole numbers: 12, not 12.0.",
+        ),
     ],
     equal=whole(),
 )
@@ -185,7 +189,7 @@ stages_sliders(model_state_bytes)
 #
 # Write `ring_all_reduce(x)`. In place, the 1-D tensor `x` becomes the sum over all ranks. Return nothing.
 # - Use only `dist.send`, `recv`, `isend`, `irecv` and `batch_isend_irecv`.
-# - Any length is possible: 0, less than $N$, not divisible by $N$. `x.tensor_split(N)` makes $N$ chunks, which are views of `x`.
+# - Any length is possible: 0, less than $N$, not divisible by $N$. `x.tensor_split(N)` makes a tuple of $N$ chunks, which are views: `c = chunks[0]; c += y` and `c.copy_(y)` write into `x`.
 # - *Points:* sums 2. Bytes 2: each rank sends at most $2 (N-1)/N$ of the bytes of `x`, plus 1 KiB per step. Memory 1: besides `x`, at most
 #   $2/N$ of its bytes. Bytes and memory need correct sums.
 #
@@ -226,11 +230,16 @@ def after_ring(world):
     return lab08.run_all_reduce(ring_all_reduce, world, LENGTHS, seed=0)["ranks"]
 
 
-def wrong_ranks(world, length):
-    """Return the ranks whose values aren't the sums."""
-    right = sum(lab08.values(length, rank, 0) for rank in range(world)).numpy()
-    found = [tensors[LENGTHS.index(length)] for tensors in after_ring(world)]
-    return [rank for rank, x in enumerate(found) if (x != right).any()]
+def wrong_chunks(world, length):
+    """Return the chunks whose values aren't the sums."""
+    right = sum(lab08.values(length, rank, 0) for rank in range(world)).tensor_split(world)
+    found = [torch.tensor(x[LENGTHS.index(length)]).tensor_split(world) for x in after_ring(world)]
+    return [
+        f"chunk {number} of rank {rank}"
+        for rank, chunks in enumerate(found)
+        for number, chunk in enumerate(chunks)
+        if not torch.equal(chunk, right[number])
+    ]
 
 
 @cache
@@ -261,11 +270,11 @@ def to_everyone(x):
 
 
 def ring_case(world, length, hint):
-    return Case((world, length), [], hint, label=f"wrong ranks of {world}, {length} values")
+    return Case((world, length), [], hint, label=f"wrong chunks, {world} ranks, {length} values")
 
 
 self_check(
-    wrong_ranks,
+    wrong_chunks,
     [
         ring_case(2, 12, "Step 0 adds the chunk received; step 1 replaces a chunk by it."),
         ring_case(3, 12, "Compare the chunk of each step with the table."),
@@ -586,7 +595,8 @@ def kept(world):
     shapes = [[512, 512], [513]]
     found = lab08.run_adam(ShardedAdam, world, shapes, [[]], {}, 0, large=True)["held_bytes"]
     most = 8 * (512 * 512 + 513) // world + 2 * 1024 + 2**16
-    return "its share" if max(found) <= most else f"{max(found) / 2**10:.0f} KiB"
+    held = max(found)
+    return "its share" if held <= most else f"{held >> 10} KiB, of {most >> 10} allowed"
 
 
 self_check(
@@ -595,7 +605,7 @@ self_check(
         Case(
             (3, 2),
             0.0,
-            "Each rank updates its share; then gather.",
+            "Each rank updates its share, padded if it is short; then gather.",
             label="the largest tensor, 2 ranks",
         ),
         Case(
@@ -718,7 +728,7 @@ def passed(function):
 
 
 def result(function, name, rank):
-    return passed(function)[rank][name].round(5).tolist()
+    return passed(function)[rank][name].astype(float).round(5).tolist()
 
 
 def leak_bound(function):

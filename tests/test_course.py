@@ -447,7 +447,7 @@ def test_an_unknown_bench_gets_the_names(
     assert says in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["budgets", "class", "grader", "hostile", "thousand"])
+@pytest.mark.parametrize("name", ["budgets", "class", "grader", "hostile", "thousand", "verdicts"])
 def test_benches_of_grading_ask_for_the_sandbox(
     folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -139,13 +139,27 @@ def test_the_margins_of_memory_budgets_are_what_was_measured(repository: Path) -
         assert f"| {name} | {' | '.join(map(str, counts))} |" in text
 
 
-def test_the_lecture_has_what_ranks_were_metered_to_hold(repository: Path) -> None:
+def test_repeated_verdicts_of_lab_8_are_what_was_measured(repository: Path) -> None:
+    recorded = json.loads((repository / "docs/measurements/verdicts.json").read_text("utf-8"))
+    page = (repository / "docs/decisions/memory_budgets.md").read_text("utf-8")
+    text = " ".join(page.split())
+    answers = recorded["answers"]
+    assert f"{recorded['gradings']} gradings gave each of the {len(answers)}" in text
+    assert all(one["as_expected"] for one in answers)
+    right = sum("/right_" in one["answer"] for one in answers)
+    assert f"{right} correct answers, and {len(answers) - right} incorrect" in text
+
+
+def test_lecture_and_guide_have_what_ranks_were_metered_to_hold(repository: Path) -> None:
     recorded = json.loads((repository / "docs/measurements/shards.json").read_text("utf-8"))
     lecture = (repository / "lectures/lecture4_scaling.ipynb").read_text("utf-8")
+    page = (repository / "docs/lecturers.md").read_text("utf-8")
     for world in (2, 4):
         stages = [row for row in recorded["stages"] if row["ranks"] == world]
         cells = [f"{row['predicted_mib']:.2f} **{row['metered_mib']:.2f}**" for row in stages]
-        assert f"| {world} ranks | {' | '.join(cells)} |" in lecture
+        row = f"| {world} ranks | {' | '.join(cells)} |"
+        assert row in lecture
+        assert row in page
     sent = recorded["traffic"][-1]
     assert f"sends {sent['metered_times']:.2f} times its tensor" in lecture
     assert f"says {sent['predicted_times']:.2f}." in lecture

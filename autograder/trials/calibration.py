@@ -35,9 +35,11 @@ __all__ = [
     "Tally",
     "calibrate",
     "grade_answers",
+    "grade_rounds",
     "measured_labs",
     "tallies",
     "with_budget",
+    "with_cases",
 ]
 
 _SECRET = bytes(32)  # cases differ from round to round, but not from run to run
@@ -88,18 +90,23 @@ class Tally:
 
 
 def with_budget(lab: Lab) -> Lab:
-    """Return the lab reduced to its cases with a budget, and to the tasks that have such cases.
+    """Return the lab reduced, as by `with_cases`, to its cases with a budget."""
+    return with_cases(lab, lambda case: case.budget is not None)
+
+
+def with_cases(lab: Lab, keep: Callable[[Case], bool]) -> Lab:
+    """Return the lab reduced to the cases that `keep` accepts, and to the tasks with such cases.
 
     Parts that no such case decides are then earned by everybody.
     """
 
-    def only_budgeted(task: Task) -> Task:
+    def reduced(task: Task) -> Task:
         def cases(rng: np.random.Generator) -> list[Case]:
-            return [case for case in task.cases(rng) if case.budget is not None]
+            return [case for case in task.cases(rng) if keep(case)]
 
         return replace(task, cases=cases)
 
-    tasks = map(only_budgeted, lab.tasks)
+    tasks = map(reduced, lab.tasks)
     return replace(lab, tasks=tuple(t for t in tasks if t.cases(np.random.default_rng(0))))
 
 
@@ -124,12 +131,23 @@ def calibrate(labs: Iterable[Lab], course: Course, rounds: int) -> Iterator[Grad
         tasks = {task.id for task in lab.tasks}
         every = read_bank(bank, find_lab(lab.name))
         right = [entry for entry in every if entry.kind == "right" and entry.task in tasks]
-        release = release_of(lab.name, course.releases)
-        with contextlib.ExitStack() as started:
-            start = partial(_start, lab, TaskLab(lab.name, course), {}, started)
-            for number in range(rounds):
-                student = f"round {number}"
-                yield from grade_answers(lab, release, right, start, student=student)
+        for each in grade_rounds(lab, right, course, rounds):
+            yield from each
+
+
+def grade_rounds(
+    lab: Lab, entries: Sequence[Entry], course: Course, rounds: int
+) -> Iterator[list[Grading]]:
+    """Grade answers to a lab `rounds` times, and yield the gradings of each round.
+
+    Each round draws new cases, the same in every run.
+    """
+    release = release_of(lab.name, course.releases)
+    with contextlib.ExitStack() as started:
+        start = partial(_start, lab, TaskLab(lab.name, course), {}, started)
+        for number in range(rounds):
+            student = f"round {number}"
+            yield list(grade_answers(lab, release, entries, start, student=student))
 
 
 def _start(

@@ -72,7 +72,7 @@ class _Failure:
     known: bool = False
     #: Whether ranks waited forever: they would in the next case too, for seconds.
     stuck: bool = False
-    #: The exception and the student's line that raised it; empty if a value came back.
+    #: The exception, and the line that raised it or a rank's function; empty if a value came back.
     error: str = ""
 
 
@@ -141,7 +141,10 @@ def _failure(
         raised = _raised(error)
         expected = case.raises.__name__ if case.raises else show(as_sent(case.expected))
         said = f"Expected {expected}, but your function raised {raised}"
-        return _Failure(case.hint, said, error=raised)
+        of_rank = isinstance(error, RankError) and error.function
+        return _Failure(
+            case.hint, said, error=f"{error.kind} in {error.function}" if of_rank else raised
+        )
     for number, (argument, there) in enumerate(zip(case.args, before, strict=True), 1):
         if there is not None and _bytes(argument) != there:
             return _Failure("", f"Your function changed its argument number {number} in place.")

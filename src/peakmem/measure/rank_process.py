@@ -19,6 +19,8 @@ import cloudpickle
 import torch
 import torch.distributed as dist
 
+from peakmem.measure.rank_stacks import is_library
+
 __all__ = ["GO", "WHERE", "Failed", "Joined", "Returned", "Waits", "Work", "run_rank"]
 
 GO = b"go"  # from the launcher: all ranks have joined
@@ -163,7 +165,7 @@ def _failed(error: BaseException) -> Failed:
     return Failed(
         kind=type(error).__name__,
         message=str(error),
-        stack=[place for place in stack if not place[0].startswith(_LIBRARY)],
+        stack=[one for one in stack if not (one[0].startswith(_LIBRARY) or is_library(one[0]))],
         may_follow=isinstance(error, RuntimeError),
     )
 

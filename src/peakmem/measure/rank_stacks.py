@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-__all__ = ["Place", "place_in"]
+__all__ = ["Place", "is_library", "place_in"]
 
 _LIBRARIES = (str(Path(torch.__file__).parent), sysconfig.get_path("stdlib"))
 _WRAPPERS = "c10d_logger.py"  # wraps all of torch's collectives
@@ -42,7 +42,7 @@ def place_in(stack: Sequence[Place]) -> str:
     >>> place_in([Place("train.py", 5, "step")])
     'line 5 of step'
     """
-    own = next((n for n, place in enumerate(stack) if not _is_library(place)), None)
+    own = next((n for n, place in enumerate(stack) if not is_library(place.file)), None)
     if own is None:
         return "a place it didn't report"
     line = stack[own]
@@ -52,5 +52,6 @@ def place_in(stack: Sequence[Place]) -> str:
     return said if called is None else f"{called.function}, {said}"
 
 
-def _is_library(place: Place) -> bool:
-    return place.file.startswith(_LIBRARIES)
+def is_library(file: str) -> bool:
+    """Return whether a source file belongs to torch or to Python's standard library."""
+    return file.startswith(_LIBRARIES)

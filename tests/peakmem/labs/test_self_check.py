@@ -251,3 +251,17 @@ def test_what_is_not_written_in_a_rank_is_named(capsys):
     with pytest.raises(SelfCheckFailed):
         self_check(unwritten, [Case((1,), 1)])
     assert "ring is not written yet." in capsys.readouterr().out
+
+
+def fails_in_a_rank(kind):
+    said = f"rank 0 raised {kind}: sizes differ\n  File lab.py, line 3, in ring"
+    raise RankError(said, rank=0, kind=kind, function="ring")
+
+
+def test_an_error_of_ranks_is_told_once_and_another_in_full(capsys):
+    kinds = ["TypeError", "TypeError", "KeyError"]
+    said, _ = printed(capsys, fails_in_a_rank, [Case((kind,), 1) for kind in kinds])
+    assert [line for line in said if line.startswith("    ")] == [
+        "    Expected 1, but your function raised RankError: rank 0 raised TypeError: sizes differ",
+        "    Expected 1, but your function raised RankError: rank 0 raised KeyError: sizes differ",
+    ]

@@ -138,6 +138,18 @@ def test_an_error_has_its_rank_its_type_and_its_line():
     assert 'raise KeyError("lost it")' in str(raised.value)
 
 
+@torch.no_grad()
+def adds_other_sizes():
+    return torch.ones(2) + torch.ones(3)
+
+
+def test_an_error_leaves_out_the_lines_of_torch():
+    with pytest.raises(RankError) as raised:
+        launch(adds_other_sizes, 1)
+    assert str(raised.value).count("  File ") == 1
+    assert raised.value.function == "adds_other_sizes"
+
+
 def test_what_cannot_be_pickled_is_an_error_of_its_rank():
     with pytest.raises(RankError, match="rank 0 raised TypeError"):
         launch(lambda: (x for x in ()), 1)

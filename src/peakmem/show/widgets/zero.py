@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import accumulate
 
 import ipywidgets
 import traitlets
 
-from peakmem.core.units import GB
+from peakmem.core.units import GB, MiB
 from peakmem.scale.parallelism import ZeroStates, zero_communicated_bytes, zero_states
 from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
@@ -20,6 +21,11 @@ __all__ = ["zero"]
 
 _STAGES = (0, 1, 2, 3)
 _PARTS = ("parameters", "gradients", "optimizer")
+# The model of `python3 course.py bench shards`, and the MiB that it metered under stages 0 to 3: of
+# the rank that held the most, by the number of ranks.
+_METERED_X = (150, 240, 330, 420)  # of the columns of the table of these figures
+_METERED_PARAMETERS = 8 * 256 * 256
+_METERED_MIB = {2: (8.00, 6.00, 5.00, 4.00), 4: (8.00, 5.00, 3.50, 2.00)}
 
 
 def zero(*, predict: bool = False) -> Calculator:
@@ -68,8 +74,8 @@ class _Zero(Calculator):
             rows, ("", "states per device, GB (GiB)", gpu.name, "sent per step, GB (GiB)")
         )
         note = (
-            "<p>16 bytes per parameter in all. Activations and buffers come on top. Measured on 2 "
-            "and 4 real processes, each stage held what this formula says (lab 8).</p>"
+            "<p>16 bytes per parameter in all. Activations and buffers come on top. "
+            "<code>python3 course.py bench shards</code> meters lab 8's solution.</p>"
         )
         picture = _draw(states, gpu.memory_bytes, devices)
         return Result(words + note, picture, (states[3].total / GB, "GB"))
@@ -99,4 +105,28 @@ def _draw(states: list[ZeroStates], memory_bytes: int, devices: int) -> str:
     for n, name in enumerate(_PARTS):
         parts.append(svg.rect(74 + 130 * n, 218, 16, 16, colours[name]))
         parts.append(svg.text(96 + 130 * n, 231, name))
-    return svg.picture(242, parts, f"Model states under ZeRO 0 to 3 on {devices} devices")
+    parts += _metered(top=264)
+    label = f"Model states under ZeRO 0 to 3 on {devices} devices, and metered on 2 and 4 processes"
+    return svg.picture(340, parts, label)
+
+
+def _metered(top: float) -> Iterator[str]:
+    """Draw a table of what real processes held, beside what the formula predicts."""
+    yield svg.line(6, top - 20, svg.WIDTH - 14, top - 20, colour=svg.PALE)
+    yield svg.text(6, top, "MiB")
+    for stage in _STAGES:
+        yield svg.text(_METERED_X[stage], top, f"stage {stage}", anchor="middle")
+    for row, (devices, metered) in enumerate(_METERED_MIB.items(), 1):
+        y = top + 22 * row
+        yield svg.text(6, y, f"{devices} processes")
+        for stage, mib in zip(_STAGES, metered, strict=True):
+            words = f"{_predicted_mib(devices, stage):.2f} / {mib:.2f}"
+            yield svg.text(_METERED_X[stage], y, words, anchor="middle")
+    words = "predicted / metered on real processes, 2 MiB of fp32 weights"
+    yield svg.text(6, top + 66, words)
+
+
+def _predicted_mib(devices: int, stage: int) -> float:
+    """Return the MiB of a device's states under fp32 Adam: 4, 4 and 8 bytes, not 2, 2 and 12."""
+    mixed = zero_states(_METERED_PARAMETERS, devices, stage)
+    return (2 * mixed.parameters + 2 * mixed.gradients + mixed.optimizer * 8 / 12) / MiB

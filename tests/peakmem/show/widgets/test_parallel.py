@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,14 @@ def test_zero_on_1024_devices() -> None:
     assert figure is not None
     assert figure[0] == pytest.approx(16 * parameters / 1024 / 1e9)
     assert calculator._text.value.count("does not fit") == 3
+
+
+def test_zero_shows_what_real_processes_held_beside_its_prediction(repository: Path) -> None:
+    recorded = json.loads((repository / "docs/measurements/shards.json").read_text("utf-8"))
+    shown = re.findall(r">([\d.]+ / [\d.]+)<", zero()._picture.value)
+    assert shown == [
+        f"{row['predicted_mib']:.2f} / {row['metered_mib']:.2f}" for row in recorded["stages"]
+    ]
 
 
 def test_days_of_gpt3_on_1024_a100s() -> None:
