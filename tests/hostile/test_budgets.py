@@ -17,6 +17,7 @@ from autograder.grading import grade as grading
 from autograder.grading.grade import grade
 from autograder.model.task import Budget, Lab, Verdict
 from autograder.sandbox.host import budget as budgets
+from autograder.sandbox.host import overseer
 from autograder.sandbox.host.enclosure import ProcessEnclosure
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import SandboxStudent
@@ -139,6 +140,7 @@ GUARDS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "let go": lambda patch: patch.setattr(budgets, "_LET_GO_BYTES", 2**40),
     "idle": with_idle_memory,
     "children": lambda patch: patch.setattr(memory, "descendants", lambda pid: []),
+    "shut": lambda patch: patch.setattr(overseer, "SHUT_BYTES", 2**40),
     "same program": without_a_look_at_the_program,
 }
 

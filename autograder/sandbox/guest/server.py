@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from autograder.sandbox.guest.listener import NO_LISTENER
 from autograder.sandbox.guest.namespaces import shut_in
 from autograder.sandbox.guest.preload import has_gpu, prepare
 from autograder.sandbox.guest.room import settle
@@ -81,12 +82,13 @@ def _become_shell(fds: Sequence[int], shell: Any, recorder: Any, setup: Setup) -
     try:
         if bare:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            connection.sendall(NO_LISTENER)
         elif setup.way == "user":
             from autograder.sandbox.guest.uid import confine  # absent from the namespaces' sandbox
 
             confine(receive(connection), connection, socket.socket(fileno=fds[1]))
         else:
-            shut_in(receive(connection))  # returns as process 1 of its own namespace
+            shut_in(receive(connection), connection)  # returns as process 1 of its own namespace
         if setup.files is not None:
             _work_beside(Path(setup.files), bare)
         if not bare:

@@ -63,9 +63,9 @@ if os.fork() == 0:
         theirs.sendall(repr(error).encode())
     os._exit(0)
 theirs.close(), end.close()
-said = ours.recv(500).decode()
+said = (ours.recv(1) + ours.recv(500)).decode()  # the first byte comes with the listener
 last = leash.recv(500).decode()
-print(said if said != "in" else "in" if last == "clean" else last)
+print(said if said[1:] != "in" else "in" if last == "clean" else last)
 """
 
 

@@ -24,6 +24,7 @@ NUMBERS = {
     "madvise": seccomp._MADVISE,
     "prlimit64": seccomp._PRLIMIT64,
     "fcntl": seccomp._FCNTL,
+    "close_range": seccomp._CLOSE_RANGE,
     "setsockopt": seccomp._SETSOCKOPT,
     "symlinkat": seccomp._LINKS[1],
 }
@@ -106,6 +107,8 @@ def test_clone_makes_threads_and_processes_but_no_namespaces(column, arch):
     steps, clone = list(seccomp._filter(column, arch, gpu=False)), seccomp._CLONE[column]
     sigchld, thread = 17, 0x3D0F00  # as C libraries ask for a process and for a thread
     assert [run(steps, clone, flags, arch) for flags in (sigchld, thread)] == [ALLOW, ALLOW]
+    files = 0x400  # CLONE_FILES: without it, a thread's open files would be its own
+    assert run(steps, clone, thread & ~files, arch) == REFUSE
     parent = 0x8000  # the child would have none of the student's parents
     for flag in (
         parent,
@@ -118,6 +121,15 @@ def test_clone_makes_threads_and_processes_but_no_namespaces(column, arch):
         0x40000000,
     ):
         assert run(steps, clone, flag | sigchld, arch) == REFUSE
+
+
+@pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
+def test_all_threads_of_a_process_have_the_same_open_files(column, arch):
+    steps, close = list(seccomp._filter(column, arch, gpu=False)), seccomp._CLOSE_RANGE[column]
+    unshare, on_exec = 2, 4  # CLOSE_RANGE_UNSHARE, CLOSE_RANGE_CLOEXEC
+    assert [run(steps, close, flags, arch, place=2) for flags in (0, on_exec)] == [ALLOW, ALLOW]
+    for flags in (unshare, unshare | on_exec):
+        assert run(steps, close, flags, arch, place=2) == REFUSE
 
 
 @pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
@@ -191,9 +203,11 @@ def test_a_second_filter_refuses_symbolic_links_and_nothing_else(column):
 def test_for_ranks_processes_may_wait_for_connections_and_nothing_else_changes(column, arch):
     steps = list(seccomp._filter(column, arch, gpu=False, ranks=True))
     strict = list(seccomp._filter(column, arch, gpu=False))
-    listen, socket = seccomp.REFUSED["listen"][column], seccomp._SOCKET[column]
-    assert (run(strict, listen, 3, arch), run(steps, listen, 3, arch)) == (REFUSE, ALLOW)
-    for number in set(range(500)) - {listen}:
+    allowed = {seccomp.REFUSED[name][column] for name in ("listen", "flock")}
+    socket = seccomp._SOCKET[column]
+    for number in allowed:
+        assert (run(strict, number, 3, arch), run(steps, number, 3, arch)) == (REFUSE, ALLOW)
+    for number in set(range(500)) - allowed:
         assert run(steps, number, 0, arch) == run(strict, number, 0, arch)
     changed = [n for n in range(46) if run(steps, socket, n, arch) != run(strict, socket, n, arch)]
     assert changed == [16]  # AF_NETLINK
