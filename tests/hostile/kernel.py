@@ -257,10 +257,10 @@ try:
     print("REACHED locks of open files")
 except OSError: pass
 for place in ("/usr/bin/env", "/tmp/also-locked"):  # the first is everybody's
-    try:
-        fcntl.flock(open(place), fcntl.LOCK_EX)
-        print("REACHED a lock of", place)
-    except OSError: pass
+    with open(place) as first, open(place) as second:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        try: fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError: print("REACHED a lock of", place)
 place = ctypes.c_void_p()
 if libc.inotify_init() >= 0 or libc.inotify_init1(0) >= 0: print("REACHED watches")
 if libc.timer_create(1, None, ctypes.byref(place)) == 0: print("REACHED timers")

@@ -50,8 +50,6 @@ REFUSED = {
     "timer_create": (222, 107),
     "listen": (50, 201),
     "landlock_create_ruleset": (444, 444),
-    # Locks on files that all submissions, and the machine's own programs, share.
-    "flock": (73, 32),
     # Bytes stored beside files: attributes, and those in transit with a message.
     "setxattr": (188, 5),
     "lsetxattr": (189, 6),
@@ -109,7 +107,7 @@ REFUSED = {
 _SOCKET, _CLONE, _PRCTL, _MMAP, _MADVISE = (41, 198), (56, 220), (157, 167), (9, 222), (28, 233)
 _PRLIMIT64, _FCNTL, _SETSOCKOPT = (302, 261), (72, 25), (54, 208)
 _CLOSE_RANGE = (436, 436)
-_FOR_RANKS = ("listen", "flock")  # gloo waits for connections; ranks meet at a file
+_FLOCK = (73, 32)
 _NEWEST = 452  # fchmodat2; calls added after kernel 6.6 are refused
 _LINKS = ((88, 36), (266, 36))  # symlink, which ARM lacks, and symlinkat
 _FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6: what a network namespace encloses
@@ -150,15 +148,17 @@ _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 Step = tuple[int, int, int, int]  # code, steps over if true, steps over if false, operand
 _PASS: Step = (_RETURN, 0, 0, _ALLOW)
 _REFUSAL: Step = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
+_AS_IF_DONE: Step = (_RETURN, 0, 0, _ERRNO)  # the call returns 0 and does nothing
 
 
 def refuse_system_calls(*, gpu: bool, ranks: bool) -> None:
     """Have the kernel refuse these calls to this process and to everything it starts, for good.
 
-    They fail as on a kernel without them. With a `gpu`, memory that no process maps or that only
-    processes share is allowed, because CUDA's libraries need it. With `ranks`, processes may wait
-    for connections, but create only plain sockets and set few of their options. Raises OSError if
-    the processor is unknown or the kernel takes no filter. Set no-new-privileges before the call.
+    They fail as on a kernel without them, except that `flock` succeeds without locking anything.
+    With a `gpu`, memory that no process maps or that only processes share is allowed, because
+    CUDA's libraries need it. With `ranks`, processes may lock files and wait for connections, but
+    create only plain sockets and set few of their options. Raises OSError if the processor is
+    unknown or the kernel takes no filter. Set no-new-privileges before the call.
     """
     filter_system_calls(partial(_filter, gpu=gpu, ranks=ranks))
     if ranks:
@@ -199,10 +199,14 @@ def _filter(column: int, architecture: int, *, gpu: bool, ranks: bool = False) -
     yield _AT_LEAST, 0, 1, _NEWEST + 1
     yield _REFUSAL
     for name, numbers in REFUSED.items():
-        if (gpu and name == "memfd_create") or (ranks and name in _FOR_RANKS):
+        if (gpu and name == "memfd_create") or (ranks and name == "listen"):
             continue
         yield _EQUAL, 0, 1, numbers[column]
         yield _REFUSAL
+    if not ranks:  # which meet at a file
+        # Other submissions and the machine's own programs share files, so their locks too.
+        yield _EQUAL, 0, 1, _FLOCK[column]
+        yield _AS_IF_DONE
     families = [(_EQUAL, family) for family in (*_FAMILIES, *([_AF_NETLINK] if ranks else []))]
     yield from _by_argument(_SOCKET[column], 0, families, held=_PASS, else_=_REFUSAL)
     properties = [(_EQUAL, option) for option in _PROPERTIES]

@@ -301,7 +301,7 @@ libc.clone(ctypes.cast(libc.pause, ctypes.c_void_p), top, 0x4111, None)  # VFORK
 def test_who_waits_for_a_child_is_asleep_and_not_at_the_disk(program):
     process = program(HELD_UP)
     seen = look_at(process.pid)
-    while len(seen.computed) < 2 or clock._stat(f"/proc/{process.pid}")[0] != "D":
+    while sorted(clock._stat(f"/proc/{pid}")[0] for pid in seen.computed) != ["D", "S"]:
         os.sched_yield()
         seen = look_at(process.pid)
     seen = look_at(process.pid)
