@@ -49,7 +49,8 @@ class Met:
 
     #: Its id, as certified by the kernel.
     pid: int
-    #: The descriptor for the `Overseer`; None if the kernel has none or the process isn't isolated.
+    #: The descriptor for the `Overseer`; None if the kernel has none, or the process isn't isolated
+    #: or has no memory measured.
     listener: int | None
 
 

@@ -107,5 +107,12 @@ def test_who_asks_too_often_is_ended(student: SandboxStudent) -> None:
         student.run_cell(f"for _ in range({MOST_CHANGES} + 1): libc.mprotect(place, 4096, 3)")
 
 
+def test_in_labs_that_measure_nothing_no_process_asks() -> None:
+    with Sandbox(measured=False, preload=()) as sandbox, sandbox.open() as student:
+        student.run_cell(PROBE)
+        student.run_cell(f"for _ in range({MOST_CHANGES} + 1): libc.mprotect(place, 4096, 3)")
+        assert not student.is_lost
+
+
 def test_the_bytes_before_a_process_is_ready_differ_from_a_messages_length() -> None:
     assert NO_LISTENER != b"\0"
