@@ -686,6 +686,47 @@ os.close(hidden)
         off=("filter",),
     ),
     _beside(
+        "scratch-in-the-stack",
+        "ctypes.memset(stack() - (7 << 20), 7, 7 << 20)",  # it grows to 8 MiB
+        """
+def stack():
+    for line in open("/proc/self/maps"):
+        if line.endswith("[stack]\\n"): return int(line.partition("-")[0], 16)
+stack()
+""",
+        off=("AS",),
+        says="ended its own process",
+    ),
+    _beside(
+        "scratch-in-a-threads-stack",
+        "ctypes.memset(min(places) - (24 << 20), 7, 24 << 20)",
+        """
+places = []
+def wait():
+    places.append(ctypes.addressof(ctypes.c_char.from_buffer(block := bytearray(1))))
+    libc.__errno_location.restype = ctypes.c_void_p
+    places[0] = libc.__errno_location()  # at the top of the thread's stack
+    time.sleep(60)
+threading.stack_size(N)
+threading.Thread(target=wait, daemon=True).start()
+while not places: time.sleep(0.001)
+""",
+        off=("held",),
+        says="of its own",
+    ),
+    _beside("scratch-in-the-environment", "os.environ.update(SCRATCH='7' * N)"),
+    _beside(
+        "scratch-in-names-of-files",
+        "stored()",
+        """
+import tempfile
+def stored():
+    with tempfile.TemporaryDirectory() as folder:  # of thousands that there may be
+        for i in range(5000): os.close(os.open(f"{folder}/{i:0250}", os.O_CREAT | os.O_WRONLY))
+""",
+        off=("filter",),
+    ),
+    _beside(
         "scratch-in-links",
         "stored()",
         """
