@@ -634,7 +634,20 @@ def stored():
             except BlockingIOError: pass
     return pairs
 """,
-        off=("NOFILE",),
+        off=("NOFILE", "sockets"),
+    ),
+    _beside(
+        "scratch-in-a-few-sockets",
+        "stored()",
+        """
+def stored():
+    pairs = [socket.socketpair() for _ in range(8)]
+    for one in sum(pairs, ()):
+        one.setblocking(False)
+        one.send(bytes(1 << 17))
+    return pairs
+""",
+        off=("sockets",),
     ),
     _beside(
         "scratch-in-sockets-that-are-there",
@@ -687,15 +700,12 @@ os.close(hidden)
     ),
     _beside(
         "scratch-in-the-stack",
-        "ctypes.memset(stack() - (7 << 20), 7, 7 << 20)",  # it grows to 8 MiB
+        "ctypes.memset(place, 7, 5 << 20)",  # the stack grows to 8 MiB at most
         """
-def stack():
-    for line in open("/proc/self/maps"):
-        if line.endswith("[stack]\\n"): return int(line.partition("-")[0], 16)
-stack()
+for line in open("/proc/self/maps"):
+    if "[stack]" in line: place = int(line.partition("-")[0], 16) - (5 << 20)
 """,
         off=("AS",),
-        says="ended its own process",
     ),
     _beside(
         "scratch-in-a-threads-stack",

@@ -132,6 +132,11 @@ def with_idle_memory(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def with_sockets(patch: pytest.MonkeyPatch) -> None:
+    bound = overseer.Overseer.bound
+    patch.setattr(overseer.Overseer, "bound", lambda self, most, sockets=True: bound(self, most))
+
+
 GUARDS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "budget": without_budget,
     **{name: without_limit(name) for name in ("AS", "NPROC", "FSIZE", "NOFILE")},
@@ -141,6 +146,7 @@ GUARDS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "idle": with_idle_memory,
     "children": lambda patch: patch.setattr(memory, "descendants", lambda pid: []),
     "shut": lambda patch: patch.setattr(overseer, "SHUT_BYTES", 2**40),
+    "sockets": with_sockets,
     "same program": without_a_look_at_the_program,
 }
 

@@ -1,8 +1,8 @@
-"""Decides on each change of a mapping's rights that a student's processes ask the kernel for.
+"""Decides on changes of mappings' rights and on sockets that a student's processes ask for.
 
 The limits of a memory budget count what can be written to. Without this, a measured call could
-fill memory, make it read-only and go on with its whole budget. docs/decisions/memory_budgets.md
-says what else was tried.
+fill memory, make it read-only and go on with its whole budget, or store bytes in sockets.
+docs/decisions/memory_budgets.md says what else was tried.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from autograder.sandbox.guest.listener import OVERSEEN
+
 __all__ = ["MOST_CHANGES", "SHUT_BYTES", "Overseer", "measuring"]
 
 #: Bytes that a measured call may make read-only; generated code needs this.
 SHUT_BYTES = 2**20
-#: Changes of rights in one process's life; solved labs need under 200.
+#: Such calls in one process's life; solved labs need under 200.
 MOST_CHANGES = 20_000
 
 _WRITE = 2  # PROT_WRITE
@@ -32,7 +34,7 @@ _GO_ON = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE
 
 
 class Overseer:
-    """Lets a process and its descendants change mappings' rights, within bounds while measured.
+    """Lets a process and its descendants make the `OVERSEEN` calls, within bounds while measured.
 
     `listener` is the descriptor from `hand_over_listener`, which this closes in the end. Processes
     that ask too often would keep the grader busy at nobody's cost, so they are ended with `kill`.
@@ -43,13 +45,17 @@ class Overseer:
         self._kill = kill
         self._decided = 0
         self._left: int | None = None
+        self._sockets = True
         self._ending = os.eventfd(0)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
-    def bound(self, read_only_bytes: int | None) -> None:
-        """From here on, let the processes make only so much read-only; None for any amount."""
-        self._left = read_only_bytes
+    def bound(self, read_only_bytes: int | None, *, sockets: bool = True) -> None:
+        """From here on, let the processes make only so much read-only; None for any amount.
+
+        `sockets` tells whether they may create sockets.
+        """
+        self._left, self._sockets = read_only_bytes, sockets
 
     def close(self) -> None:
         """Stop deciding: every further change is refused."""
@@ -79,14 +85,16 @@ class Overseer:
         asked = bytearray(_ASKED.size)
         try:
             fcntl.ioctl(self._listener, _RECEIVE, asked)
-            number, *_, _address, length, rights, _, _, _ = _ASKED.unpack(asked)
-            error = 0 if self._allows(length, rights) else -errno.ENOMEM
+            number, _, _, call, _, _, _address, length, rights, *_ = _ASKED.unpack(asked)
+            error = 0 if self._allows(call, length, rights) else -errno.ENOMEM
             flags = 0 if error else _GO_ON
             fcntl.ioctl(self._listener, _SEND, _REPLY.pack(number, 0, error, flags))
         except FileNotFoundError:
             return  # the process ended meanwhile
 
-    def _allows(self, length: int, rights: int) -> bool:
+    def _allows(self, call: int, length: int, rights: int) -> bool:
+        if call != OVERSEEN[os.uname().machine][0]:
+            return self._sockets
         if self._left is None or rights & _WRITE:
             return True
         self._left -= min(length, self._left + 1)
@@ -95,11 +103,14 @@ class Overseer:
 
 @contextmanager
 def measuring(overseer: Overseer | None, processes: int = 1) -> Iterator[None]:
-    """Bound what this many processes make read-only in the block, if there is an overseer."""
+    """Bound what this many processes make read-only in the block, if there is an overseer.
+
+    Only several, which are ranks, may create sockets.
+    """
     if overseer is None:
         yield
         return
-    overseer.bound(processes * SHUT_BYTES)
+    overseer.bound(processes * SHUT_BYTES, sockets=processes > 1)
     try:
         yield
     finally:
