@@ -158,6 +158,8 @@ def _safe_data(data: Mapping[str, Any]) -> dict[str, str]:
     source = text_of(data.get("text/html"))
     bounded = len(source) <= _LONGEST_HTML and source.count("<") <= _MOST_TAGS
     shown = clean_html(source) if bounded else ""
+    if _ACTIVE_MATH.search(html.unescape(shown).lower()):
+        shown = ""  # Formgrader runs MathJax over outputs too
     if re.sub(r"<(?!img)[^>]*>|\s", "", shown):  # something visible is left
         safe["text/html"] = shown
     text = plain_text(data.get("text/plain"))

@@ -36,6 +36,11 @@ listener = socket.socket(socket.AF_UNIX)
 listener.bind(f"\\0listener-{os.getpid()}")
 allow = struct.pack("I", 0x7FFF0000)  # the kernel is only asked whether it knows this action
 x86 = os.uname().machine == "x86_64"
+libc.mmap.restype = ctypes.c_void_p
+page = ctypes.c_void_p(libc.mmap(None, ctypes.c_size_t(4096), 3, 0x22, -1, 0))
+def removed(number, *control):
+    had(number)
+    libc[control[0]](number, *control[1:])
 """
 
 # Each requests one unit of a resource that is otherwise unlimited.
@@ -53,10 +58,22 @@ HOARDS = {
     "sockets that wait": "listener.listen(4096)",
     "filters of sockets": "ours.setsockopt(socket.SOL_SOCKET, 26, program)",
     "landlock": "had(libc.syscall(444, struct.pack('Q', 1), 8, 0))",
+    "System V memory": "removed(libc.shmget(0, 4096, 0o1600), 'shmctl', 0, None)",
+    "System V messages": "removed(libc.msgget(0, 0o1600), 'msgctl', 0, None)",
+    "System V semaphores": "removed(libc.semget(0, 1, 0o1600), 'semctl', 0, 0, None)",
+    "POSIX messages": "had(libc.mq_open(b'/some', 0o102, 0o600, None)) or libc.mq_unlink(b'/some')",
+    "memory files": "os.memfd_create('some')",
     "more filters of calls": "had(libc.syscall(317 if x86 else 277, 2, 0, allow))",
 }
 # Calls that a kernel may lack or refuse to everyone; a filter refuses them elsewhere.
-RARE = {"futex tables": "had(libc.prctl(78, 1, 16, 0, 0))", "landlock": HOARDS["landlock"]}
+RARE = {
+    "futex tables": "had(libc.prctl(78, 1, 16, 0, 0))",
+    "landlock": HOARDS["landlock"],
+    "names of mappings": "had(libc.prctl(0x53564D41, 0, page, ctypes.c_size_t(4096), b'a name'))",
+    "rings": "had(libc.syscall(425, 1, ctypes.create_string_buffer(120)))",
+    "keys": "had(libc.syscall(248 if x86 else 217, b'user', b'some', b'7', 1, -3))",
+    "secret memory": "had(libc.syscall(447, 0))",
+}
 
 
 @pytest.fixture(scope="module")

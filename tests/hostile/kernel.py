@@ -143,6 +143,21 @@ if libc.ptrace(0, 0, 0, 0) == 0: print("REACHED itself")
         points=0,
     ),
     Attack(
+        "sleeps-as-if-for-the-disk",
+        """
+import ctypes, signal
+libc = ctypes.CDLL(None)
+libc.clone.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+# %%
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+stack = ctypes.create_string_buffer(1 << 16)
+top = ctypes.addressof(stack) + (1 << 16) - 64 & ~63
+libc.clone(ctypes.cast(libc.pause, ctypes.c_void_p), top, 0x4111, None)  # VFORK, VM, SIGCHLD
+""",
+        points=4,  # the cell is left out, and the honest solution is run without it
+        shows="Your code ran for over 3 s and was stopped.",
+    ),
+    Attack(
         "disk-flood",
         """
 import os
@@ -241,6 +256,11 @@ try:
     for n in range(10**6): fcntl.fcntl(file, 37, struct.pack("hhqqi4x", 1, 0, 2 * n, 1, 0))
     print("REACHED locks of open files")
 except OSError: pass
+for place in ("/usr/bin/env", "/tmp/also-locked"):  # the first is everybody's
+    with open(place) as first, open(place) as second:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        try: fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError: print("REACHED a lock of", place)
 place = ctypes.c_void_p()
 if libc.inotify_init() >= 0 or libc.inotify_init1(0) >= 0: print("REACHED watches")
 if libc.timer_create(1, None, ctypes.byref(place)) == 0: print("REACHED timers")

@@ -51,7 +51,7 @@ _KINDS = {
     "os._exit": "exit-in-the-function exit-in-a-cell polite-exit-in-the-function",
     "segfault": "crash-in-a-cell crashes-in-many-cells recursion-without-end",
     "SIGSTOP of itself": "stops-itself",
-    "loops that ignore signals": "endless-loop-that-catches-all sleeper",
+    "loops that ignore signals": "endless-loop-that-catches-all sleeper sleeps-as-if-for-the-disk",
     "memory in RAM": "memory-bomb memory-bomb-of-many-processes",
     "memory in tmpfs and shared memory": "memory-bomb-in-shm memory-of-no-process",
     "memory that is let go of": "lets-go-of-shared-memory",

@@ -143,6 +143,8 @@ def touch(block):
 """
 
 _LIMITS = ("budget",)
+_SHUT = ("shut",)
+_MAP = "place = room_of_a_library()"
 
 
 def _beside(
@@ -197,6 +199,43 @@ def higher():
         libc.syscall(NUMBERS[0], kind, most)
         libc.syscall(NUMBERS[1], 0, kind, most, None)
         libc.syscall(NUMBERS[1], 1, kind, most, None)
+"""
+# Memory that can be written to for a moment only, a piece at a time.
+_BY_PIECES = """
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_size_t]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+PIECE = 1 << 19
+def fill(place, most=N, rights=1):
+    for at in range(place, place + most, PIECE):
+        if libc.mprotect(at, PIECE, 3) != 0: raise MemoryError
+        ctypes.memset(at, 7, PIECE)
+        if libc.mprotect(at, PIECE, rights) != 0: raise MemoryError
+    return ctypes.string_at(place, 1)
+def room_of_a_library():
+    path = max((os.path.join(torch.__path__[0], "lib", name) for name in
+        os.listdir(os.path.join(torch.__path__[0], "lib"))), key=os.path.getsize)
+    return libc.mmap(None, N, 1, 2, os.open(path, os.O_RDONLY), 0)
+def code_of_a_library():
+    for line in open("/proc/self/maps"):
+        if "libtorch_cpu" in line and "r-xp" in line:
+            first, end = (int(word, 16) for word in line.split()[0].split("-"))
+            place = end - N - (end - N) % 4096
+    return place
+def in_its_room(place):
+    libc.munmap(place, N)
+    return libc.mmap(place, N, 1, 0x32, -1, 0)
+"""
+# A thread's open files, which the process does not show.
+_HIDDEN_FILE = """
+with open("/dev/shm/hidden", "wb") as file: file.truncate(N)
+hidden = os.open("/dev/shm/hidden", os.O_RDWR)
+os.unlink("/dev/shm/hidden")
+def by_windows(thread):
+    file = os.open(f"/proc/self/task/{thread}/fd/{hidden}", os.O_RDWR)
+    for at in range(0, N, 1 << 19):
+        with sys.modules["mm" "ap"].mmap(file, 1 << 19, offset=at) as window: touch(window)
+    os.close(file)
 """
 _FORKED = """
 kept = []
@@ -491,6 +530,25 @@ for line in open("/proc/self/maps"):
 """,
         off=("budget",),
     ),
+    _beside(
+        "writes-by-pieces-into-a-librarys-code",
+        "fill(code_of_a_library(), rights=5)",
+        _BY_PIECES,
+        _SHUT,
+    ),
+    _beside("writes-by-pieces-into-a-map", "fill(place)", _BY_PIECES + _MAP, _SHUT),
+    _beside("writes-by-pieces-into-room", "fill(in_its_room(place))", _BY_PIECES + _MAP, _SHUT),
+    _beside(
+        "opens-a-librarys-idle-memory-by-pieces",
+        "fill(place, 24 << 20)",
+        _BY_PIECES
+        + """
+for line in open("/proc/self/maps"):
+    first, end = (int(word, 16) for word in line.split()[0].split("-"))
+    if end - first == 32 << 20 and "rw-p" in line: place = first + (8 << 20)
+""",
+        _SHUT,
+    ),
     MeasuredAttack(
         "gives-back-what-a-cell-held",
         """
@@ -576,7 +634,20 @@ def stored():
             except BlockingIOError: pass
     return pairs
 """,
-        off=("NOFILE",),
+        off=("NOFILE", "sockets"),
+    ),
+    _beside(
+        "scratch-in-a-few-sockets",
+        "stored()",
+        """
+def stored():
+    pairs = [socket.socketpair() for _ in range(8)]
+    for one in sum(pairs, ()):
+        one.setblocking(False)
+        one.send(bytes(1 << 17))
+    return pairs
+""",
+        off=("sockets",),
     ),
     _beside(
         "scratch-in-sockets-that-are-there",
@@ -591,6 +662,79 @@ def stored():
 """,
         off=("left open",),
         says="files, pipes and sockets open",
+    ),
+    _beside(
+        "scratch-in-a-threads-files",
+        "by_windows(threads[0])",
+        _HIDDEN_FILE
+        + """
+threads = []
+def hold():
+    libc.close_range(250, 250, 2)  # CLOSE_RANGE_UNSHARE
+    threads.append(threading.get_native_id())
+    closed.wait()
+    time.sleep(60)
+closed = threading.Event()
+threading.stack_size(1 << 18)
+threading.Thread(target=hold, daemon=True).start()
+while not threads: time.sleep(0.001)
+os.close(hidden)
+closed.set()
+""",
+        off=("filter",),
+    ),
+    _beside(
+        "scratch-in-the-files-of-a-thread-of-its-own",
+        "by_windows(threads[0])",
+        _HIDDEN_FILE
+        + """
+before = {*os.listdir("/proc/self/task")}
+stack = ctypes.create_string_buffer(1 << 16)
+libc.clone.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+top = ctypes.addressof(stack) + (1 << 16) - 64 & ~63
+libc.clone(ctypes.cast(libc.pause, ctypes.c_void_p), top, 0x10900, None)  # VM, SIGHAND, THREAD
+threads = [*{*os.listdir("/proc/self/task")} - before]
+os.close(hidden)
+""",
+        off=("filter",),
+    ),
+    _beside(
+        "scratch-in-the-stack",
+        "ctypes.memset(place, 7, 5 << 20)",  # the stack grows to 8 MiB at most
+        """
+for line in open("/proc/self/maps"):
+    if "[stack]" in line: place = int(line.partition("-")[0], 16) - (5 << 20)
+""",
+        off=("AS",),
+    ),
+    _beside(
+        "scratch-in-a-threads-stack",
+        "ctypes.memset(min(places) - (24 << 20), 7, 24 << 20)",
+        """
+places = []
+def wait():
+    places.append(ctypes.addressof(ctypes.c_char.from_buffer(block := bytearray(1))))
+    libc.__errno_location.restype = ctypes.c_void_p
+    places[0] = libc.__errno_location()  # at the top of the thread's stack
+    time.sleep(60)
+threading.stack_size(N)
+threading.Thread(target=wait, daemon=True).start()
+while not places: time.sleep(0.001)
+""",
+        off=("held",),
+        says="of its own",
+    ),
+    _beside("scratch-in-the-environment", "os.environ.update(SCRATCH='7' * N)"),
+    _beside(
+        "scratch-in-names-of-files",
+        "stored()",
+        """
+import tempfile
+def stored():
+    with tempfile.TemporaryDirectory() as folder:  # of thousands that there may be
+        for i in range(5000): os.close(os.open(f"{folder}/{i:0250}", os.O_CREAT | os.O_WRONLY))
+""",
+        off=("filter",),
     ),
     _beside(
         "scratch-in-links",

@@ -17,6 +17,7 @@ from autograder.grading import grade as grading
 from autograder.grading.grade import grade
 from autograder.model.task import Budget, Lab, Verdict
 from autograder.sandbox.host import budget as budgets
+from autograder.sandbox.host import overseer
 from autograder.sandbox.host.enclosure import ProcessEnclosure
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import SandboxStudent
@@ -131,6 +132,11 @@ def with_idle_memory(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def with_sockets(patch: pytest.MonkeyPatch) -> None:
+    bound = overseer.Overseer.bound
+    patch.setattr(overseer.Overseer, "bound", lambda self, most, sockets=True: bound(self, most))
+
+
 GUARDS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "budget": without_budget,
     **{name: without_limit(name) for name in ("AS", "NPROC", "FSIZE", "NOFILE")},
@@ -139,6 +145,8 @@ GUARDS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "let go": lambda patch: patch.setattr(budgets, "_LET_GO_BYTES", 2**40),
     "idle": with_idle_memory,
     "children": lambda patch: patch.setattr(memory, "descendants", lambda pid: []),
+    "shut": lambda patch: patch.setattr(overseer, "SHUT_BYTES", 2**40),
+    "sockets": with_sockets,
     "same program": without_a_look_at_the_program,
 }
 

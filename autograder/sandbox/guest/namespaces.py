@@ -10,10 +10,12 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from autograder.sandbox.guest.listener import hand_over_listener
 from autograder.sandbox.guest.loopback import open_loopback
 from autograder.sandbox.guest.seccomp import refuse_system_calls
 
@@ -42,14 +44,15 @@ _INSIDE_ID = 1000  # the user and group id that the student's code sees
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def shut_in(limits: Mapping[str, int]) -> None:
+def shut_in(limits: Mapping[str, int], connection: socket.socket | None = None) -> None:
     """Isolate this process, and return as process 1 of its own process namespace.
 
     The calling process ends here with exit status 0, and its child returns. `limits` has
     `memory_bytes` (address space beyond what is mapped now), `tmp_bytes`, `shm_bytes`, `files`
     (inodes of /tmp), `processes` and `cpu_seconds`. With a `gpu`, two things that CUDA needs stay
     open: unlimited addresses, and pages that only processes share. With `ranks`, processes may talk
-    to each other over a loopback interface. Raises OSError if a layer can't be set up.
+    to each other over a loopback interface. The other end of `connection` gets the `listener`.
+    Raises OSError if a layer can't be set up.
     """
     outer_user, outer_group = os.getuid(), os.getgid()
     prctl(_PR_SET_DUMPABLE, 1)
@@ -84,6 +87,8 @@ def shut_in(limits: Mapping[str, int]) -> None:
     set_limits(limits)
     drop_bounding_set()
     give_up_capabilities()
+    if connection is not None:
+        hand_over_listener(connection)
     refuse_system_calls(gpu=bool(limits["gpu"]), ranks=bool(limits["ranks"]))
 
 

@@ -4,9 +4,12 @@ The filter closes gaps that namespaces and limits leave. Some memory counts in n
 memory files and System V memory, pages that processes share and release, huge pages, and pages
 swapped out. The kernel's own memory isn't counted either: file locks, watches of files, timers,
 sockets waiting to be accepted. Some ways of writing to files aren't counted as writes. A process
-that hides its memory, or forges where its stack begins, can't be watched. A process that chooses
-its processors crowds its neighbours'. Sockets to a virtual machine's host belong to no network
-namespace. The remaining calls are those that no honest notebook needs but attacks on kernels do.
+that hides its memory or its open files, or forges where its stack begins, can't be watched. A
+process that chooses its processors crowds its neighbours'. Sockets to a virtual machine's host
+belong to no network namespace. The remaining calls are those that no honest notebook needs but
+attacks on kernels do.
+
+Long because each refused call stands in one table, with its numbers and its reason.
 """
 
 from __future__ import annotations
@@ -18,7 +21,14 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-__all__ = ["REFUSED", "Step", "filter_system_calls", "refuse_links", "refuse_system_calls"]
+__all__ = [
+    "REFUSED",
+    "Step",
+    "filter_system_calls",
+    "program_of",
+    "refuse_links",
+    "refuse_system_calls",
+]
 
 # Linux numbers the calls differently on x86-64 and on 64-bit ARM. Both are in the kernel's
 # headers: asm/unistd_64.h and asm-generic/unistd.h.
@@ -29,7 +39,10 @@ REFUSED = {
     "shmget": (29, 194),
     "msgget": (68, 186),
     "semget": (64, 190),
+    "mq_open": (240, 180),
     "process_madvise": (440, 440),
+    # Rights of mappings, which only `mprotect` may change; see `listener`.
+    "pkey_mprotect": (329, 288),
     # Kernel memory in any amount. Watches are limited per user, so the instructor's programs would
     # run out of them.
     "inotify_init": (253, 26),  # ARM has only the next one
@@ -94,11 +107,15 @@ REFUSED = {
 }
 _SOCKET, _CLONE, _PRCTL, _MMAP, _MADVISE = (41, 198), (56, 220), (157, 167), (9, 222), (28, 233)
 _PRLIMIT64, _FCNTL, _SETSOCKOPT = (302, 261), (72, 25), (54, 208)
+_CLOSE_RANGE = (436, 436)
+_FLOCK = (73, 32)
 _NEWEST = 452  # fchmodat2; calls added after kernel 6.6 are refused
 _LINKS = ((88, 36), (266, 36))  # symlink, which ARM lacks, and symlinkat
 _FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6: what a network namespace encloses
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW... flag
 _NO_CHILD = 0x8000  # CLONE_PARENT: a process that no tree of the student's holds
+_THREAD, _SAME_FILES = 0x10000, 0x400  # CLONE_THREAD, CLONE_FILES
+_FILES_OF_ITS_OWN = 2  # CLOSE_RANGE_UNSHARE
 _SHARED_BY_NO_FILE, _HUGE_PAGES = 0x21, 0x40000  # MAP_SHARED | MAP_ANONYMOUS, MAP_HUGETLB
 _STACK = 0x100  # MAP_GROWSDOWN: no limit of data counts it
 _LOCKS = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW: a lock for each two bytes
@@ -113,11 +130,12 @@ _SOCK_STREAM, _SOCK_DGRAM, _SOCK_KINDS, _TCP, _ROUTE = 1, 2, 0xF, 6, 0
 _PLAIN_OPTIONS = {1: (2, 9, 13, 20, 21, 66, 67), _TCP: (1,)}
 _TO_SWAP = (20, 21)  # MADV_COLD, MADV_PAGEOUT
 # The properties that a process may read or set of itself: its name, capabilities, the signal at its
-# parent's end, timer slack, huge pages, vector length, filters such as this, names of mappings. The
-# others hide its memory from the grader, forge it, or make the kernel build a table of any size.
+# parent's end, timer slack, huge pages, vector length, filters such as this. The others hide its
+# memory from the grader, forge it, name mappings (80 bytes each that nothing counts), or make the
+# kernel build a table of any size.
 _PROPERTIES = (
-    *(1, 2, 3, 7, 14, 15, 16, 21, 22, 23, 27, 29, 30, 36, 37, 38, 39, 40, 41, 42, 47, 50, 51),
-    0x53564D41,
+    *(1, 2, 3, 7, 14, 15, 16, 21, 22, 23, 27, 29),
+    *(30, 36, 37, 38, 39, 40, 41, 42, 47, 50, 51),
 )
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH_...
@@ -132,15 +150,17 @@ _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 Step = tuple[int, int, int, int]  # code, steps over if true, steps over if false, operand
 _PASS: Step = (_RETURN, 0, 0, _ALLOW)
 _REFUSAL: Step = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
+_AS_IF_DONE: Step = (_RETURN, 0, 0, _ERRNO)  # the call returns 0 and does nothing
 
 
 def refuse_system_calls(*, gpu: bool, ranks: bool) -> None:
     """Have the kernel refuse these calls to this process and to everything it starts, for good.
 
-    They fail as on a kernel without them. With a `gpu`, memory that no process maps or that only
-    processes share is allowed, because CUDA's libraries need it. With `ranks`, processes may wait
-    for connections, but create only plain sockets and set few of their options. Raises OSError if
-    the processor is unknown or the kernel takes no filter. Set no-new-privileges before the call.
+    They fail as on a kernel without them, except that `flock` succeeds without locking anything.
+    With a `gpu`, memory that no process maps or that only processes share is allowed, because
+    CUDA's libraries need it. With `ranks`, processes may lock files and wait for connections, but
+    create only plain sockets and set few of their options. Raises OSError if the processor is
+    unknown or the kernel takes no filter. Set no-new-privileges before the call.
     """
     filter_system_calls(partial(_filter, gpu=gpu, ranks=ranks))
     if ranks:
@@ -158,12 +178,17 @@ def filter_system_calls(steps_of: Callable[[int, int], Iterator[Step]]) -> None:
     if machine not in _ARCHITECTURES:
         known = ", ".join(_ARCHITECTURES)
         raise OSError(errno.ENOSYS, f"no list of system calls for {machine}, only for {known}")
-    steps = [struct.pack("HBBI", *step) for step in steps_of(*_ARCHITECTURES[machine])]
-    code = ctypes.create_string_buffer(b"".join(steps))
-    program = struct.pack("HP", len(steps), ctypes.addressof(code))
+    program, _code = program_of(list(steps_of(*_ARCHITECTURES[machine])))
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, program, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_SECCOMP) failed")
+
+
+def program_of(steps: Sequence[Step]) -> tuple[bytes, ctypes.Array[ctypes.c_char]]:
+    """Return steps as the kernel takes them, and their code, which must outlive its use."""
+    packed = b"".join(struct.pack("HBBI", *step) for step in steps)
+    code = ctypes.create_string_buffer(packed, len(packed))
+    return struct.pack("HP", len(steps), ctypes.addressof(code)), code
 
 
 def _filter(column: int, architecture: int, *, gpu: bool, ranks: bool = False) -> Iterator[Step]:
@@ -180,12 +205,20 @@ def _filter(column: int, architecture: int, *, gpu: bool, ranks: bool = False) -
             continue
         yield _EQUAL, 0, 1, numbers[column]
         yield _REFUSAL
+    if not ranks:  # which meet at a file
+        # Other submissions and the machine's own programs share files, so their locks too.
+        yield _EQUAL, 0, 1, _FLOCK[column]
+        yield _AS_IF_DONE
     families = [(_EQUAL, family) for family in (*_FAMILIES, *([_AF_NETLINK] if ranks else []))]
     yield from _by_argument(_SOCKET[column], 0, families, held=_PASS, else_=_REFUSAL)
     properties = [(_EQUAL, option) for option in _PROPERTIES]
     yield from _by_argument(_PRCTL[column], 0, properties, held=_PASS, else_=_REFUSAL)
-    namespaces = [(_ANY_BIT, _NEW_NAMESPACES | _NO_CHILD)]
-    yield from _by_argument(_CLONE[column], 0, namespaces, held=_REFUSAL, else_=_PASS)
+    # A thread with open files of its own keeps them out of /proc/PID/fd.
+    unlike = [(_ANY_BIT, _NEW_NAMESPACES | _NO_CHILD), (_EQUAL, _THREAD)]
+    mask = _NEW_NAMESPACES | _NO_CHILD | _THREAD | _SAME_FILES
+    yield from _by_argument(_CLONE[column], 0, unlike, held=_REFUSAL, else_=_PASS, mask=mask)
+    apart = [(_ANY_BIT, _FILES_OF_ITS_OWN)]
+    yield from _by_argument(_CLOSE_RANGE[column], 2, apart, held=_REFUSAL, else_=_PASS)
     unseen = [(_ANY_BIT, _HUGE_PAGES | _STACK)]
     if not gpu:
         unseen.append((_EQUAL, _SHARED_BY_NO_FILE))

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from autograder.sandbox.guest.listener import NO_LISTENER
 from autograder.sandbox.guest.namespaces import shut_in
 from autograder.sandbox.guest.preload import has_gpu, prepare
 from autograder.sandbox.guest.room import settle
@@ -43,6 +44,8 @@ class Setup:
     #: How a fork isolates itself: in `namespaces` of its own, as a `user` of its own, or by
     #: `nothing`.
     way: str
+    #: Whether memory is measured, so that the grader decides on changes of mappings' rights.
+    measured: bool
     #: The processor to run on.
     processor: int
     #: The folder of an assignment's files, if it has any.
@@ -84,9 +87,13 @@ def _become_shell(fds: Sequence[int], shell: Any, recorder: Any, setup: Setup) -
         elif setup.way == "user":
             from autograder.sandbox.guest.uid import confine  # absent from the namespaces' sandbox
 
-            confine(receive(connection), connection, socket.socket(fileno=fds[1]))
+            leash = socket.socket(fileno=fds[1])
+            confine(receive(connection), connection, leash, overseen=setup.measured)
         else:
-            shut_in(receive(connection))  # returns as process 1 of its own namespace
+            # Returns as process 1 of its own namespace.
+            shut_in(receive(connection), connection if setup.measured else None)
+        if bare or not setup.measured:
+            connection.sendall(NO_LISTENER)
         if setup.files is not None:
             _work_beside(Path(setup.files), bare)
         if not bare:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from autograder.sandbox.guest.listener import hand_over_listener
 from autograder.sandbox.guest.namespaces import (
     drop_bounding_set,
     give_up_capabilities,
@@ -54,8 +55,12 @@ _NUMBER, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 16, 24  # offsets in struct secc
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 38  # ENOSYS
 
 
-def confine(limits: Mapping[str, Any], connection: socket.socket, leash: socket.socket) -> None:
+def confine(
+    limits: Mapping[str, Any], connection: socket.socket, leash: socket.socket, *, overseen: bool
+) -> None:
     """Return in a process with the user id `limits["user"]` and only `connection` open.
+
+    If it is `overseen`, the other end of `connection` gets the `listener`.
 
     The calling process becomes its guard and never returns. It ends when the other end of `leash`
     is shut down, and sends `CLEAN` on it, or a sentence on what it couldn't do. `limits` has what
@@ -70,7 +75,7 @@ def confine(limits: Mapping[str, Any], connection: socket.socket, leash: socket.
     student = os.fork()
     if student == 0:
         _close_all_but(connection.fileno())
-        _become(user, home, limits)
+        _become(user, home, limits, connection if overseen else None)
         return
     try:
         _close_all_but(leash.fileno())
@@ -81,7 +86,9 @@ def confine(limits: Mapping[str, Any], connection: socket.socket, leash: socket.
         os._exit(0)
 
 
-def _become(user: int, home: Path, limits: Mapping[str, Any]) -> None:
+def _become(
+    user: int, home: Path, limits: Mapping[str, Any], connection: socket.socket | None
+) -> None:
     """Give up root for `user`. The order matters: each step needs rights that later ones drop."""
     # Orphans of this process's descendants come to it, so that their memory is counted with its
     # own, as in a process namespace. The filter keeps this setting.
@@ -99,6 +106,8 @@ def _become(user: int, home: Path, limits: Mapping[str, Any]) -> None:
     # isn't "dumpable". The filter keeps that, and starting a new program would show.
     os.setresuid(user, user, user)
     give_up_capabilities()
+    if connection is not None:
+        hand_over_listener(connection)
     refuse_system_calls(gpu=limits["gpu"], ranks=False)
     filter_system_calls(no_way_out)
 

@@ -63,8 +63,9 @@ def look_at(pid: int) -> Processes:
                 homes = {int(thread.name): thread.path for thread in threads}
             for thread, home in homes.items():
                 with suppress(OSError):
-                    states += _stat(home)[0]
-                    unseen += map(int, _text(f"{home}/children").split())
+                    children = _text(f"{home}/children").split()
+                    unseen += map(int, children)
+                    states += _state(home, has_children=bool(children))
                     if _TELLS:
                         waited[thread] = _waited(home)
     asleep = not set(states) & {"R", "D"}
@@ -196,6 +197,16 @@ def _computed_between(before: Processes, after: Processes) -> float:
 
 def _risen(before: Mapping[int, float], after: Mapping[int, float]) -> float:
     return sum(max(0.0, now - before.get(name, 0.0)) for name, now in after.items())
+
+
+def _state(home: str, *, has_children: bool) -> str:
+    """A thread's state as proc(5) lists it; one that waits for a child of its own sleeps (S).
+
+    vfork suspends a parent in the state of a wait for the disk (D) until its child ends, which a
+    student's code can put off for ever.
+    """
+    state = _stat(home)[0]
+    return "S" if state == "D" and has_children else state
 
 
 def _waited(home: str) -> float:

@@ -6,15 +6,18 @@ believes nothing else.
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from autograder.base.limits import ANSWER_BYTES, Allowance, Limits, ProcessLost
 from autograder.base.memory import Watch
+from autograder.sandbox.guest.listener import LISTENER, NO_LISTENER
 from autograder.sandbox.guest.wire import (
     MAX_MESSAGE,
     ConnectionClosed,
@@ -31,31 +34,53 @@ from autograder.sandbox.host.in_process import Ask
 from autograder.sandbox.host.isolation import IsolationError
 from peakmem.core.serialization import PlainError
 
-__all__ = ["Conversation", "Replies", "named_process"]
+__all__ = ["Conversation", "Met", "Replies", "meet_process"]
 
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+_DESCRIPTOR = struct.Struct("i")
 _TICK = 0.05  # seconds between looks at the memory
 _START = 120.0  # seconds in which the process must have isolated itself
 _MAX_ASKED = 100_000  # questions from one probe
 
 
-def named_process(connection: socket.socket) -> int:
-    """Return the process id of the first message's sender, as certified by the kernel.
+@dataclass(frozen=True)
+class Met:
+    """A student's process that has isolated itself."""
 
-    Raises IsolationError if the message says that the process couldn't isolate itself.
+    #: Its id, as certified by the kernel.
+    pid: int
+    #: The descriptor for the `Overseer`; None if the kernel has none, or the process isn't isolated
+    #: or has no memory measured.
+    listener: int | None
+
+
+def meet_process(connection: socket.socket) -> Met:
+    """Wait for a student's process to be ready.
+
+    Raises IsolationError if its first message says that the process couldn't isolate itself.
     """
     connection.settimeout(_START)
-    _, ancillary, _, _ = connection.recvmsg(
-        8, socket.CMSG_SPACE(_CREDENTIALS.size), socket.MSG_PEEK
-    )
+    listener = pid = None
+    if connection.recv(1, socket.MSG_PEEK) in (LISTENER, NO_LISTENER):
+        room = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(_DESCRIPTOR.size)
+        _, ancillary, _, _ = connection.recvmsg(1, room)
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+                pid = int(_CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0])
+            elif (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                listener = int(_DESCRIPTOR.unpack(data[: _DESCRIPTOR.size])[0])
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
-    first = receive(connection)
-    if "ready" not in first:
-        raise IsolationError(f"a student's process couldn't be isolated: {first.get('fault')}")
-    for level, kind, data in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
-            return int(_CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0])
-    raise IsolationError("the system didn't report the student's process id")
+    try:
+        first = receive(connection)
+        if "ready" not in first:
+            raise IsolationError(f"a student's process couldn't be isolated: {first.get('fault')}")
+        if pid is None:
+            raise IsolationError("the system didn't report the student's process id")
+    except BaseException:
+        if listener is not None:
+            os.close(listener)
+        raise
+    return Met(pid, listener)
 
 
 class Replies:

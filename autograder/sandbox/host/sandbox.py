@@ -124,6 +124,7 @@ class Sandbox:
         """The settings of the prepared process, the same for every submission."""
         return {
             "way": self._backend.way,
+            "measured": self._measured,
             "processor": _processor(self._slot),
             "files": launch.files,
             "preload": list(preload),

@@ -1,4 +1,7 @@
-"""Controls one submission's process in the sandbox from the trusted side: runs cells and probes."""
+"""Controls one submission's process in the sandbox from the trusted side: runs cells and probes.
+
+Long because every exchange with a process, measured or not, goes through this one object.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,10 @@ from autograder.sandbox.host.backend import Enclosure
 from autograder.sandbox.host.budget import Enforced, Footprint, footprint
 from autograder.sandbox.host.call import Call
 from autograder.sandbox.host.cgroup import Cgroup, enclosed
-from autograder.sandbox.host.conversation import Conversation, Replies, named_process
+from autograder.sandbox.host.conversation import Conversation, Replies, meet_process
 from autograder.sandbox.host.in_process import Ask
 from autograder.sandbox.host.isolation import IsolationError
+from autograder.sandbox.host.overseer import Overseer, measuring
 from autograder.sandbox.host.raised import explained, three_texts
 from autograder.sandbox.host.rank_gate import Baseline, Gate, RankBudget
 
@@ -39,6 +43,7 @@ class SandboxStudent:
     """
 
     def __init__(self, enclosure: Enclosure, limits: Limits, *, measured: bool) -> None:
+        self._overseer: Overseer | None = None
         self._enclosure = enclosure
         self._limits = limits
         self._measured = measured
@@ -50,9 +55,12 @@ class SandboxStudent:
     def meet(self) -> None:
         """Wait for the process, and start watching it. Raises OSError if it doesn't connect."""
         enclosure = self._enclosure
-        self._pid = named_process(enclosure.connection)
+        met = meet_process(enclosure.connection)
+        self._pid = met.pid
         self._handle = os.pidfd_open(self._pid)
         watch = enclosure.meet(self._pid, self._handle)
+        if met.listener is not None:
+            self._overseer = Overseer(met.listener, enclosure.kill)
         self._cgroup = self._enclosed(watch)
         self._conversation = Conversation(
             enclosure.connection,
@@ -75,6 +83,8 @@ class SandboxStudent:
 
     def _tries_a_budget(self) -> bool:
         """Whether the kernel enforces a budget on the process, in which no student code ran yet."""
+        if self._enclosure.demands is not None and self._overseer is None:
+            return False
         try:
             if self._ranks:
                 self._prepared_rank = self._ranks_alone()
@@ -211,16 +221,18 @@ class SandboxStudent:
             return Answer(lost=str(self._conversation.give_up(ProcessLost(_GONE)))), False, ""
 
     def _run_under(self, budget: Budget, call: Call) -> tuple[Answer, bool, str]:
-        enforced = Enforced(self._pid, budget, self._prepared, self._enclosure.places())
-        answer, refused = self._run(call)
-        if not self.is_lost:
-            enforced.lift()
+        with measuring(self._overseer):
+            enforced = Enforced(self._pid, budget, self._prepared, self._enclosure.places())
+            answer, refused = self._run(call)
+            if not self.is_lost:
+                enforced.lift()
         return answer, refused, enforced.doubt
 
     def _run_ranks_under(self, budget: Budget, call: Call) -> tuple[Answer, bool, str]:
         places = self._enclosure.places()
         held = RankBudget(budget, self._prepared, self._prepared_rank, places)
-        answer, refused = self._run(call, held)
+        with measuring(self._overseer, 1 + call.ranks):
+            answer, refused = self._run(call, held)
         return answer, refused, answer.doubt
 
     def _settle(self, try_bytes: int = 0, *, shut: bool) -> dict[str, Any]:
@@ -281,6 +293,8 @@ class SandboxStudent:
         # Process 1 of a namespace ends after all others in it, which takes a fork bomb a moment.
         select.select([self._handle], [], [], _END)
         os.close(self._handle)
+        if self._overseer is not None:
+            self._overseer.close()
         if self._cgroup is not None:
             self._cgroup.remove()
         self._enclosure.close()

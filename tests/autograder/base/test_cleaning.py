@@ -96,6 +96,26 @@ def test_an_output_of_no_known_kind_is_named() -> None:
     assert output["data"] == {"text/plain": "(an output of application/x, which is not shown here)"}
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        r"<p>$\href{javascript:steal()}{click}$</p>",
+        r"<p>$\hr<!-- -->ef{javascript:steal()}{click}$</p>",
+        "<p>&#36;&#92;href{javascript:steal()}{click}&#36;</p>",
+        r"<p>\(\style{background:url(//evil.example)}{x}\)</p>",
+    ],
+)
+def test_an_outputs_formula_that_may_be_active_is_left_out(source: str) -> None:
+    data = {"text/html": source, "text/plain": "x"}
+    output = safe_output({"output_type": "display_data", "data": data})
+    assert output["data"] == {"text/plain": "x"}
+
+
+def test_an_outputs_other_formulas_stay() -> None:
+    data = {"text/html": "<p>$y^2$</p>"}
+    assert safe_output({"output_type": "display_data", "data": data})["data"] == data
+
+
 def test_a_formula_that_nobody_knows_is_its_source() -> None:
     assert "<code>\\nope{x}</code>" in markdown_to_html("$\\nope{x}$")
     assert "<msup>" in markdown_to_html("$2^{10}$")

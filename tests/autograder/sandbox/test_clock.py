@@ -288,6 +288,28 @@ def test_who_waits_for_input_is_asleep_in_the_end(program):
         os.sched_yield()
 
 
+HELD_UP = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.clone.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+stack = ctypes.create_string_buffer(1 << 16)
+top = ctypes.addressof(stack) + (1 << 16) - 64 & ~63
+libc.clone(ctypes.cast(libc.pause, ctypes.c_void_p), top, 0x4111, None)  # VFORK, VM, SIGCHLD
+"""
+
+
+def test_who_waits_for_a_child_is_asleep_and_not_at_the_disk(program):
+    process = program(HELD_UP)
+    seen = look_at(process.pid)
+    while sorted(clock._stat(f"/proc/{pid}")[0] for pid in seen.computed) != ["D", "S"]:
+        os.sched_yield()
+        seen = look_at(process.pid)
+    seen = look_at(process.pid)
+    for child in seen.computed.keys() - {process.pid}:
+        os.kill(child, signal.SIGKILL)  # it would outlive its parent
+    assert (seen.asleep, seen.on_disk) == (True, False)
+
+
 def test_who_shares_a_processor_waits(program):
     """Each has to wait for as long as the other computes."""
     if not clock._TELLS:

@@ -24,10 +24,13 @@ NUMBERS = {
     "madvise": seccomp._MADVISE,
     "prlimit64": seccomp._PRLIMIT64,
     "fcntl": seccomp._FCNTL,
+    "close_range": seccomp._CLOSE_RANGE,
+    "flock": seccomp._FLOCK,
     "setsockopt": seccomp._SETSOCKOPT,
     "symlinkat": seccomp._LINKS[1],
 }
 ALLOW, REFUSE, KILL = seccomp._ALLOW, seccomp._ERRNO | 38, seccomp._KILL
+AS_IF_DONE = seccomp._ERRNO | 0
 ARCHITECTURES = list(seccomp._ARCHITECTURES.values())
 
 
@@ -85,6 +88,8 @@ def test_the_filter_refuses_its_calls_and_no_others(column, arch):
     special = {seccomp._SOCKET[column], seccomp._CLONE[column], seccomp._PRCTL[column]}
     for number in set(range(500)) - special:
         expected = REFUSE if number in refused or number > 452 else ALLOW  # 452 is fchmodat2
+        if number == seccomp._FLOCK[column]:
+            expected = AS_IF_DONE
         assert run(steps, number, 0, arch) == expected
     for family in range(46):
         expected = ALLOW if family in {1, 2, 10} else REFUSE
@@ -94,10 +99,10 @@ def test_the_filter_refuses_its_calls_and_no_others(column, arch):
 @pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
 def test_a_process_may_name_itself_but_not_hide_its_memory_nor_have_tables_made(column, arch):
     steps, prctl = list(seccomp._filter(column, arch, gpu=False)), seccomp._PRCTL[column]
-    names = [15, 16, 0x53564D41]  # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA
+    names = [15, 16]  # PR_SET_NAME, PR_GET_NAME
     assert [run(steps, prctl, option, arch) for option in names] == [ALLOW] * len(names)
-    # PR_SET_DUMPABLE, PR_SET_MM, PR_FUTEX_HASH, and what a later kernel may add
-    for option in (4, 35, 78, *range(79, 200), 0x59616D61):
+    # PR_SET_DUMPABLE, PR_SET_MM, PR_FUTEX_HASH, PR_SET_VMA, and what a later kernel may add
+    for option in (4, 35, 78, *range(79, 200), 0x53564D41, 0x59616D61):
         assert run(steps, prctl, option, arch) == REFUSE
 
 
@@ -106,6 +111,8 @@ def test_clone_makes_threads_and_processes_but_no_namespaces(column, arch):
     steps, clone = list(seccomp._filter(column, arch, gpu=False)), seccomp._CLONE[column]
     sigchld, thread = 17, 0x3D0F00  # as C libraries ask for a process and for a thread
     assert [run(steps, clone, flags, arch) for flags in (sigchld, thread)] == [ALLOW, ALLOW]
+    files = 0x400  # CLONE_FILES: without it, a thread's open files would be its own
+    assert run(steps, clone, thread & ~files, arch) == REFUSE
     parent = 0x8000  # the child would have none of the student's parents
     for flag in (
         parent,
@@ -118,6 +125,15 @@ def test_clone_makes_threads_and_processes_but_no_namespaces(column, arch):
         0x40000000,
     ):
         assert run(steps, clone, flag | sigchld, arch) == REFUSE
+
+
+@pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
+def test_all_threads_of_a_process_have_the_same_open_files(column, arch):
+    steps, close = list(seccomp._filter(column, arch, gpu=False)), seccomp._CLOSE_RANGE[column]
+    unshare, on_exec = 2, 4  # CLOSE_RANGE_UNSHARE, CLOSE_RANGE_CLOEXEC
+    assert [run(steps, close, flags, arch, place=2) for flags in (0, on_exec)] == [ALLOW, ALLOW]
+    for flags in (unshare, unshare | on_exec):
+        assert run(steps, close, flags, arch, place=2) == REFUSE
 
 
 @pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
@@ -191,9 +207,11 @@ def test_a_second_filter_refuses_symbolic_links_and_nothing_else(column):
 def test_for_ranks_processes_may_wait_for_connections_and_nothing_else_changes(column, arch):
     steps = list(seccomp._filter(column, arch, gpu=False, ranks=True))
     strict = list(seccomp._filter(column, arch, gpu=False))
-    listen, socket = seccomp.REFUSED["listen"][column], seccomp._SOCKET[column]
+    listen, flock = seccomp.REFUSED["listen"][column], seccomp._FLOCK[column]
+    socket = seccomp._SOCKET[column]
     assert (run(strict, listen, 3, arch), run(steps, listen, 3, arch)) == (REFUSE, ALLOW)
-    for number in set(range(500)) - {listen}:
+    assert (run(strict, flock, 3, arch), run(steps, flock, 3, arch)) == (AS_IF_DONE, ALLOW)
+    for number in set(range(500)) - {listen, flock}:
         assert run(steps, number, 0, arch) == run(strict, number, 0, arch)
     changed = [n for n in range(46) if run(steps, socket, n, arch) != run(strict, socket, n, arch)]
     assert changed == [16]  # AF_NETLINK
