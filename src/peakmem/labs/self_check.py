@@ -141,10 +141,9 @@ def _failure(
         raised = _raised(error)
         expected = case.raises.__name__ if case.raises else show(as_sent(case.expected))
         said = f"Expected {expected}, but your function raised {raised}"
-        of_rank = isinstance(error, RankError) and error.function
-        return _Failure(
-            case.hint, said, error=f"{error.kind} in {error.function}" if of_rank else raised
-        )
+        if isinstance(error, RankError) and error.function:  # ranks that differ raise it in turn
+            return _Failure(case.hint, said, error=f"{error.kind} in {error.function}")
+        return _Failure(case.hint, said, error=raised)
     for number, (argument, there) in enumerate(zip(case.args, before, strict=True), 1):
         if there is not None and _bytes(argument) != there:
             return _Failure("", f"Your function changed its argument number {number} in place.")
