@@ -1,4 +1,8 @@
-"""checkpoint: forward without a graph, and once more in backward."""
+"""checkpoint: forward without a graph, and once more in backward.
+
+Long because an exercise is one thing: its cases, what each compares, and a message for each
+mistake.
+"""
 
 from __future__ import annotations
 

@@ -1,35 +1,21 @@
-"""Lab 1's helpers: a rounding function, pictures of formats, and bits to click on."""
+"""Pictures of formats, and bits to click on."""
 
 from __future__ import annotations
 
-import dis
 import importlib.util
-import math
-from collections.abc import Callable, Iterator
-from types import CodeType
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from peakmem.labs.figures import show_figure
-from peakmem.probes import Namespace
-from peakmem.probes.lab01 import find_the_leak, halves_bound, keep_halves
+from peakmem.labs.lab01.formats import fields, float16_sums
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
     "bit_flipper",
-    "fields",
-    "float16_sums",
-    "halves_of_three",
-    "halves_peak",
-    "halves_rise",
-    "limits_by_torch",
-    "not_allowed",
-    "python_loops",
-    "rounded",
     "show_bit_fields",
     "show_number_line",
     "show_relative_spacing",
@@ -37,109 +23,8 @@ __all__ = [
 ]
 
 _EXAMPLE = 0x3E200000  # 0.15625
-_HALVES = {"count": 16, "numbers": 2**18, "seed": 1}
-# Names and dtype strings that would take bits apart, or put them together, for a student.
-_FORBIDDEN = frozenset(
-    {"float16", "float32", "bfloat16", "float8_e4m3fn", "float8_e4m3", "fromhex", "c_float"}
-    | {order + kind for order in ("", "<", ">", "=") for kind in ("f2", "f4")}
-    | {"torch", "ml_dtypes", "rounded"}
-)
-_LOOP_CALLS = frozenset({"apply_along_axis", "fromiter", "frompyfunc", "map", "vectorize"})
-_STRUCT_CODES = frozenset(order + kind for order in ("", *"<>=!@") for kind in "ef")
 # Sign, exponent, fraction: pale enough for dark digits, and distinct for colour-blind readers.
 _FIELDS = (("sign", "#f4b183"), ("exponent", "#9fd8c4"), ("fraction", "#b7dcf5"))
-
-
-def rounded(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    """Return the number nearest to `x` in an IEEE-like format; ties go to even, overflow to inf.
-
-    >>> rounded(0.1, 5, 10), rounded(1 + 2**-11, 5, 10), rounded(1e6, 5, 10)
-    (0.0999755859375, 1.0, inf)
-    """
-    if x == 0 or not math.isfinite(x):
-        return x
-    bias = 2 ** (exponent_bits - 1) - 1
-    exponent = max(math.frexp(x)[1] - 1, 1 - bias) - mantissa_bits  # of the gap around x
-    nearest = math.ldexp(round(math.ldexp(x, -exponent)), exponent)
-    largest = (2 - 2.0**-mantissa_bits) * 2.0**bias
-    return nearest if abs(nearest) <= largest else math.copysign(math.inf, x)
-
-
-def fields(bits: int) -> str:
-    """Return the three fields of an fp32 pattern, written in binary.
-
-    >>> fields(0x3E200000)
-    '0 01111100 01000000000000000000000'
-    """
-    text = f"{bits:032b}"
-    return f"{text[0]} {text[1:9]} {text[9:]}"
-
-
-def not_allowed(function: Callable[..., Any]) -> list[str]:
-    """Return the names in a function's own code that the rules of exercise 1.3 forbid.
-
-    Grading checks the code more closely, and that of its helpers too.
-
-    >>> not_allowed(lambda bits: np.uint32(bits).view(np.float32))
-    ['float32']
-    """
-    used: set[str] = set()
-    for code in _codes(function):
-        used.update(code.co_names)
-        used.update(text for text in code.co_consts if isinstance(text, str))
-    return sorted(used & (_FORBIDDEN | (_STRUCT_CODES if "struct" in used else frozenset())))
-
-
-def python_loops(function: Callable[..., Any]) -> list[str]:
-    """Return what loops in a function's own code; exercise 1.6 forbids it.
-
-    >>> python_loops(lambda x: np.array([int(bits) >> 16 for bits in x]))
-    ['a loop or comprehension']
-    """
-    found: set[str] = set()
-    for code in _codes(function):
-        found.update(_LOOP_CALLS.intersection(code.co_names))
-        jumps = {instruction.opname for instruction in dis.get_instructions(code)}
-        if any(name == "FOR_ITER" or "JUMP_BACKWARD" in name for name in jumps):
-            found.add("a loop or comprehension")
-    return sorted(found)
-
-
-def _codes(function: Callable[..., Any]) -> Iterator[CodeType]:
-    """The function's code, and that of the comprehensions and functions in it."""
-    codes = [function.__code__] if hasattr(function, "__code__") else []
-    for code in codes:  # grows
-        codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
-        yield code
-
-
-def limits_by_torch(name: str) -> dict[str, float]:
-    """Return what torch says a format can hold, under the keys of exercise 1.4.
-
-    >>> limits_by_torch("float16")["max"]
-    65504.0
-    """
-    import torch
-
-    info = torch.finfo(getattr(torch, name))
-    return {
-        "max": info.max,
-        "min_normal": info.smallest_normal,
-        "min_subnormal": info.smallest_normal * info.eps,
-        "epsilon": info.eps,
-    }
-
-
-def float16_sums(step: float, count: int) -> NDArray[np.float16]:
-    """Return the sums 0, step, 2 * step, ... in float16: each one is rounded.
-
-    >>> float(float16_sums(0.01, 1000)[-1])
-    9.953125
-    """
-    sums = np.zeros(count + 1, np.float16)
-    for i in range(count):
-        sums[i + 1] = float(sums[i]) + step
-    return sums
 
 
 def show_number_line() -> None:
@@ -228,24 +113,6 @@ def show_stalling_sum() -> None:
     for step in (0.01, 2.0**-6, 0.02, 0.03, 2.0**-5, 0.05):
         stall = float16_sums(step, 5000)[-1]
         print(f"{step:8.6f} {stall:10.0f}   {float(np.spacing(stall)):.6f}")
-
-
-def halves_of_three(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return what `function(load, count)` makes of three small tensors."""
-    return keep_halves(function, count=3, numbers=5, seed=1)
-
-
-def halves_rise(function: Callable[..., Any]) -> int:
-    """Return the bytes that `function(load, count)` takes at its peak, on 16 tensors of 1 MiB."""
-    answer = find_the_leak(Namespace({"upper_halves": function}), metered=True, **_HALVES)
-    return int(answer["rise_bytes"] + answer["numpy_rise_bytes"])
-
-
-def halves_peak(function: Callable[..., Any]) -> str:
-    """Return how the peak on 16 tensors of 1 MiB compares with the bound of exercise 1.8."""
-    peak, bound = halves_rise(function), halves_bound(_HALVES)
-    allowed = f"the {bound / 2**20:.1f} MiB allowed"
-    return f"within {allowed}" if peak <= bound else f"{peak / 2**20:.1f} MiB, above {allowed}"
 
 
 def bit_flipper(decode: Callable[[int], float], bits: int = _EXAMPLE) -> Any:
