@@ -20,13 +20,13 @@ from io import BytesIO
 from pathlib import Path
 
 import nbformat
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from autograder.authoring.build import check, find_sources
 from autograder.base.course import Course
 from autograder.base.files import write_whole
 from autograder.base.markdown import markdown_to_html
+from autograder.base.template import TEMPLATES, html_template
 from autograder.notebooks.released import release_of
 from autograder.notebooks.stamp import release_version
 
@@ -43,7 +43,6 @@ __all__ = [
 ]
 
 FOLDER = "peakmem-labs"  # the folder that every zip unpacks to
-_TEMPLATES = Path(__file__).parents[1] / "templates"
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the same content gives the same zip at any time
 PLAIN, PROGRAM, PRIVATE = 0o100644, 0o100755, 0o100600  # modes of a file in a zip
 
@@ -77,7 +76,7 @@ def student_files(course: Course) -> dict[str, bytes]:
     conda = course.environment_file.read_text(encoding="utf-8")
     texts = {
         "START-HERE.html": _start_page(course),
-        "start.py": (_TEMPLATES / "start.py").read_text(encoding="utf-8"),
+        "start.py": (TEMPLATES / "start.py").read_text(encoding="utf-8"),
         "requirements.txt": f"-c constraints.txt\n./{wheel}[lab]\n",
         "constraints.txt": "\n".join(pin for pin in pins if not pin.startswith("#")) + "\n",
         "environment.yml": conda.replace("-e .[lab]", f"./{wheel}[lab]"),
@@ -94,16 +93,12 @@ def _notebook(course: Course, lab: str) -> tuple[str, bytes]:
 
 
 def _start_page(course: Course) -> str:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, autoescape=True
-    )
     guide = course.student_guide.read_text(encoding="utf-8")
     # Other documentation pages aren't in the zip, so links to them become plain words.
     guide = re.sub(r"\[([^]]*)\]\((?!https?:|#)[^)]*\)", r"\1", guide)
-    style = (_TEMPLATES / "feedback.css").read_text(encoding="utf-8")
-    return environment.get_template("start.html.j2").render(
-        style=Markup(style), guide=Markup(markdown_to_html(guide))
-    )
+    style = (TEMPLATES / "feedback.css").read_text(encoding="utf-8")
+    page = html_template("start", filters={})
+    return page.render(style=Markup(style), guide=Markup(markdown_to_html(guide)))
 
 
 def library_wheel(course: Course) -> tuple[str, bytes]:

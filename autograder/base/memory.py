@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from autograder.base.proc import proc_text, stat_fields
+
 __all__ = ["Watch", "descendants", "owner", "stack_start", "status_bytes"]
 
 
@@ -47,7 +49,7 @@ def status_bytes(pid: int, field: str) -> int:
 
 def owner(pid: int) -> tuple[int, int]:
     """Return a process's real user and group ids. Raises OSError if the process is gone."""
-    fields = dict(line.split(":", 1) for line in _text(f"/proc/{pid}/status").splitlines())
+    fields = dict(line.split(":", 1) for line in proc_text(f"/proc/{pid}/status").splitlines())
     return int(fields["Uid"].split()[0]), int(fields["Gid"].split()[0])
 
 
@@ -62,9 +64,8 @@ def stack_start(pid: int) -> int | None:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the third on (proc(5) counts them from 1)."""
     try:
-        return _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        return stat_fields(f"/proc/{pid}")
     except OSError:
         return []
 
@@ -78,7 +79,7 @@ def _tree(pid: int) -> Iterator[int]:
         try:
             with os.scandir(f"/proc/{current}/task") as tasks:
                 for task in tasks:
-                    waiting += map(int, _text(f"{task.path}/children").split())
+                    waiting += map(int, proc_text(f"{task.path}/children").split())
         except OSError:
             continue
 
@@ -106,8 +107,8 @@ def _socket_bytes(pid: int) -> int:
     try:
         if Path(f"/proc/{pid}/ns/net").samefile("/proc/self/ns/net"):
             return 0
-        _, _, used = _text(f"/proc/{pid}/net/sockstat").partition("sockets: used ")
-        each = int(_text("/proc/sys/net/core/wmem_default"))
+        _, _, used = proc_text(f"/proc/{pid}/net/sockstat").partition("sockets: used ")
+        each = int(proc_text("/proc/sys/net/core/wmem_default"))
     except OSError:
         return 0  # the process is gone
     # The last message may exceed the limit, but by no more than its size.
@@ -116,17 +117,7 @@ def _socket_bytes(pid: int) -> int:
 
 def _field_bytes(path: str, field: str) -> int | None:
     try:
-        _, found, rest = _text(path).partition(f"\n{field}:")
+        _, found, rest = proc_text(path).partition(f"\n{field}:")
     except OSError:
         return None
     return int(rest.split(maxsplit=1)[0]) * 1024 if found else None
-
-
-def _text(path: str) -> str:
-    """Read a file of /proc without the overhead of Python's file objects."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        parts = iter(lambda: os.read(descriptor, 2**16), b"")
-        return b"".join(parts).decode(errors="replace")
-    finally:
-        os.close(descriptor)

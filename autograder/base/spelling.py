@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+
+from peakmem.core.errors import closest
 
 __all__ = ["did_you_mean"]
 
@@ -19,5 +20,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     ''
     """
     names = {part: name for name in known for part in (name.partition("_")[0], name)}
-    near = get_close_matches(word, names, n=1)
-    return f" Did you mean {names[near[0]]}?" if near else ""
+    near = closest(word, names)
+    return f" Did you mean {names[near]}?" if near else ""

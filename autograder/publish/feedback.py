@@ -14,11 +14,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
 from autograder.base.course import COURSE, Course
 from autograder.base.files import write_whole
+from autograder.base.template import TEMPLATES, html_template
 from autograder.model.lateness import ON_TIME, Lateness
 from autograder.model.manual_grades import NO_MANUAL_GRADES, ManualGrades
 from autograder.model.result import Result
@@ -33,7 +34,6 @@ from autograder.store.out_folder import OutFolder
 
 __all__ = ["feedback_html", "shows", "write_feedback"]
 
-_TEMPLATES = Path(__file__).parents[1] / "templates"
 _NEXT = {
     "quarantined": (
         "Your file couldn't be read as this lab's notebook, so nothing in it was graded.",
@@ -127,22 +127,13 @@ def feedback_html(
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["points"] = points
-    return environment.get_template("feedback.html.j2")
+    return html_template("feedback", {"points": points})
 
 
 @cache
 def _style() -> tuple[str, str]:
     """The page's style sheet, and the policy that allows exactly this text and nothing else."""
-    style = (_TEMPLATES / "feedback.css").read_text(encoding="utf-8")
+    style = (TEMPLATES / "feedback.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return style, (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "

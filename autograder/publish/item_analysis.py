@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Template
 
 from autograder.base.files import write_whole
+from autograder.base.template import html_template
 from autograder.model.result import Result
 from autograder.model.status import JUDGED, UNANSWERED
 from autograder.publish.grades_csv import points
 
 __all__ = ["Item", "LabAnalysis", "analyse", "page_html", "write_page"]
 
-_TEMPLATES = Path(__file__).parents[1] / "templates"
 _FEWEST = 10  # submissions that a correlation needs to be meaningful
 _EASY, _HARD = 0.95, 0.30  # mean shares of the points beyond which an exercise tells little
 _POOR = 0.20  # discrimination below which an exercise needs revision
@@ -63,7 +63,6 @@ class Item:
     #: Submissions that were judged on it.
     judged: int
     #: The share of them with full points; None if none was judged.
-    #: The part of them that got all points; None if nobody was judged.
     pass_rate: float | None
     #: The mean share of the points, from 0 to 1; None if none was judged.
     mean_share: float | None
@@ -270,14 +269,9 @@ def page_html(analysis: LabAnalysis, title: str) -> str:
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["points"] = points
-    environment.filters["percent"] = lambda part: _NONE if part is None else f"{part:.0%}"
-    environment.filters["correlation"] = lambda r: _NONE if r is None else f"{r:.2f}"
-    return environment.get_template("item_analysis.html.j2")
+    filters = {
+        "points": points,
+        "percent": lambda part: _NONE if part is None else f"{part:.0%}",
+        "correlation": lambda r: _NONE if r is None else f"{r:.2f}",
+    }
+    return html_template("item_analysis", filters)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder.base.limits import Allowance, MachineBusy, ProcessLost
+from autograder.base.proc import proc_text, stat_fields
 
 __all__ = ["GRACE", "Processes", "Stopwatch", "Turn", "grader", "look_at"]
 
@@ -56,14 +57,15 @@ def look_at(pid: int) -> Processes:
     while unseen:
         process = unseen.pop()
         with suppress(OSError):  # it has just ended
-            times = [int(ticks) / _TICKS_A_SECOND for ticks in _stat(f"/proc/{process}")[11:15]]
+            ticks = stat_fields(f"/proc/{process}")[11:15]
+            times = [int(count) / _TICKS_A_SECOND for count in ticks]
             computed[process] = times[0] + times[1]
             reaped += times[2] + times[3]
             with os.scandir(f"/proc/{process}/task") as threads:
                 homes = {int(thread.name): thread.path for thread in threads}
             for thread, home in homes.items():
                 with suppress(OSError):
-                    children = _text(f"{home}/children").split()
+                    children = proc_text(f"{home}/children").split()
                     unseen += map(int, children)
                     states += _state(home, has_children=bool(children))
                     if _TELLS:
@@ -205,23 +207,9 @@ def _state(home: str, *, has_children: bool) -> str:
     vfork suspends a parent in the state of a wait for the disk (D) until its child ends, which a
     student's code can put off for ever.
     """
-    state = _stat(home)[0]
+    state = stat_fields(home)[0]
     return "S" if state == "D" and has_children else state
 
 
 def _waited(home: str) -> float:
-    return int(_text(f"{home}/schedstat").split()[1]) / _NANOSECONDS
-
-
-def _stat(home: str) -> list[str]:
-    """The fields of a stat file from the third on (proc(5) counts them from 1)."""
-    return _text(f"{home}/stat").rpartition(")")[2].split()
-
-
-def _text(path: str) -> str:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        parts: Iterator[bytes] = iter(lambda: os.read(descriptor, 2**16), b"")
-        return b"".join(parts).decode(errors="replace")
-    finally:
-        os.close(descriptor)
+    return int(proc_text(f"{home}/schedstat").split()[1]) / _NANOSECONDS

@@ -31,6 +31,7 @@ __all__ = [
     "PeakmemError",
     "RankError",
     "RanksTimeout",
+    "closest",
     "did_you_mean",
     "require_one_of",
     "require_whole",
@@ -122,8 +123,18 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
     >>> did_you_mean("adamw8bit", ["sgd", "adam8bit"]), did_you_mean("gpt3", ["gpt2", "gpt3-175b"])
     (" (did you mean 'adam8bit'?)", " (did you mean 'gpt3-175b'?)")
     """
-    word, names = str(value), [name for name in known if isinstance(name, str)]
+    close = closest(str(value), [name for name in known if isinstance(name, str)])
+    return f" (did you mean {close!r}?)" if close else ""
+
+
+def closest(word: str, names: Iterable[str]) -> str | None:
+    """Return the shortest name that begins with a word, else that holds it, else the most similar.
+
+    >>> closest("gpt3", ["gpt2", "gpt3-175b"]), closest("grde", ["grade"]), closest("x", ["grade"])
+    ('gpt3-175b', 'grade', None)
+    """
+    names = list(names)
     begun = [name for name in names if word and name.startswith(word)]
     holding = [name for name in names if len(word) > 2 and word in name]
     close = sorted(begun or holding, key=len) or get_close_matches(word, names, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    return close[0] if close else None
