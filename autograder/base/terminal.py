@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+import json
+from typing import Any, TextIO
 from unicodedata import category
 
 from peakmem.show.cli.terminal import tell
 
-__all__ = ["say", "shown"]
+__all__ = ["say", "say_json", "shown"]
 
 _KEPT = "\n\t"
 
@@ -15,6 +16,11 @@ _KEPT = "\n\t"
 def say(*texts: str, to: TextIO | None = None) -> None:
     """Print each text, wrapped on a terminal; to standard output by default."""
     tell(*map(shown, texts), to=to)
+
+
+def say_json(data: Any) -> None:
+    """Print plain data as JSON, in which everything but printable ASCII is escaped."""
+    print(json.dumps(data, indent=1, allow_nan=False), flush=True)
 
 
 def shown(text: str) -> str:

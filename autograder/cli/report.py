@@ -7,7 +7,6 @@ Remarks and problems always go to standard error, too.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autograder.base.terminal import say, shown
+from autograder.base.terminal import say, say_json, shown
 from peakmem.show.cli.terminal import BAD, tell
 
 __all__ = ["OK", "PROBLEM", "SCHEMA", "STATUSES", "STOPPED", "USAGE", "Report", "found", "show"]
@@ -72,6 +71,6 @@ def _print(report: Report, command: str, *, as_json: bool) -> None:
             "paths": {name: str(path) for name, path in report.paths.items()},
             **report.data,
         }
-        print(json.dumps(data, indent=1, allow_nan=False), flush=True)
+        say_json(data)
     elif report.text:
         say(report.text)

@@ -177,12 +177,13 @@ def _telling_cases(
 ) -> dict[int, dict[str, float]]:
     """The cases that limit each lost part the most: the points they left, by number and part.
 
-    Unless the answers to these change, the second run can't gain anything.
+    Unless the answers to these change, the second run can't gain anything. A part that is worth no
+    points limits nothing.
     """
     least: dict[str, tuple[float, int]] = {}
     for number, (case, answer) in enumerate(zip(cases, answers, strict=True)):
         for part, finding in judge_answer(task, case, answer).items():
-            if not finding.ok:
+            if not finding.ok and task.parts[part]:
                 least[part] = min(least.get(part, (math.inf, 0)), (finding.points, number))
     telling: dict[int, dict[str, float]] = {}
     for part, (points, number) in least.items():

@@ -135,7 +135,7 @@ def _gradient_mistakes(kind: str, value: Any, expected: Any) -> tuple[str, ...]:
     if not isinstance(value["gradients"], list):
         return ()
     pairs = list(zip(value["gradients"], expected["gradients"], strict=False))
-    if all(got is None for got, _ in pairs):
+    if pairs and all(got is None for got, _ in pairs):
         return ("no_graph_in_backward",)
     if kind == "used again":  # y has a gradient, even if none comes through a checkpoint
         no_parameter = all(got is None for got, _ in pairs[2:])
