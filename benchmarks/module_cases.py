@@ -109,14 +109,17 @@ def _loss(name: str, target: Make, *more: Make, **options: Any) -> dict[str, tup
 
 _POSITIONS = (16, 128, 64)  # batch, steps, features
 
+# fmt: off
+_POINTWISE = (
+    "AlphaDropout", "CELU", "Dropout", "ELU", "Flatten", "GELU", "GLU", "Hardshrink",
+    "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "LeakyReLU", "LogSigmoid",
+    "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid",
+    "Softmax", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink",
+)
+# fmt: on
+
 OWN: Mapping[str, tuple[Make, Make]] = {
-    **_same(
-        (512, 512),
-        *("AlphaDropout", "CELU", "Dropout", "ELU", "Flatten", "GELU", "GLU", "Hardshrink"),
-        *("Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "LeakyReLU", "LogSigmoid"),
-        *("LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid"),
-        *("Softmax", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink"),
-    ),
+    **_same((512, 512), *_POINTWISE),
     **_same((4, 16, 64, 64), "Dropout2d", "FeatureAlphaDropout", "Softmax2d"),
     **_same((16, 16, 512), "Dropout1d"),
     **_same((4, 16, 16, 16, 16), "Dropout3d"),

@@ -12,22 +12,29 @@ __all__ = ["LETTERS", "sentences"]
 
 LETTERS = " .abcdefghijklmnopqrstuvwxyz"
 
+# fmt: off
 _ONES = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
-    *("eighteen", "nineteen"),
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
+    "nineteen",
 )
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_TENS = (
+    "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
+)
 _NOUNS = (
-    *("ship", "tensor", "river", "horse", "garden", "letter", "kernel", "window", "baker"),
+    "ship", "tensor", "river", "horse", "garden", "letter", "kernel", "window", "baker",
     "island",
 )
-_VERBS = ("sail", "carry", "follow", "cross", "paint", "store", "reach", "guard", "open", "count")
-_ADJECTIVES = (
-    *("old", "small", "red", "quiet", "heavy", "distant", "sparse", "dense", "narrow"),
-    "golden",
+_VERBS = (
+    "sail", "carry", "follow", "cross", "paint", "store", "reach", "guard", "open", "count",
 )
-_PLACES = ("town", "harbour", "forest", "valley", "market", "bridge", "tower", "library")
+_ADJECTIVES = (
+    "old", "small", "red", "quiet", "heavy", "distant", "sparse", "dense", "narrow", "golden",
+)
+_PLACES = (
+    "town", "harbour", "forest", "valley", "market", "bridge", "tower", "library",
+)
+# fmt: on
 
 
 def sentences(characters: int, seed: int) -> str:

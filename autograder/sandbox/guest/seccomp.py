@@ -133,10 +133,12 @@ _TO_SWAP = (20, 21)  # MADV_COLD, MADV_PAGEOUT
 # parent's end, timer slack, huge pages, vector length, filters such as this. The others hide its
 # memory from the grader, forge it, name mappings (80 bytes each that nothing counts), or make the
 # kernel build a table of any size.
+# fmt: off
 _PROPERTIES = (
-    *(1, 2, 3, 7, 14, 15, 16, 21, 22, 23, 27, 29),
-    *(30, 36, 37, 38, 39, 40, 41, 42, 47, 50, 51),
+    1, 2, 3, 7, 14, 15, 16, 21, 22, 23, 27, 29,
+    30, 36, 37, 38, 39, 40, 41, 42, 47, 50, 51,
 )
+# fmt: on
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH_...
 _X32 = 0x40000000  # the bit of the x86-64 calls that have another table

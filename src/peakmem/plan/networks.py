@@ -14,11 +14,14 @@ __all__ = ["gpt_chain", "vgg16_chain"]
 
 # Simonyan and Zisserman 2015, table 1, column D: channels of 3x3 convolutions, and whether a
 # pooling follows that halves width and height.
+# fmt: off
 _VGG16 = (
-    *((64, False), (64, True), (128, False), (128, True)),
-    *((256, False), (256, False), (256, True)),
-    *((512, False), (512, False), (512, True)) * 2,
+    (64, False), (64, True), (128, False), (128, True),
+    (256, False), (256, False), (256, True),
+    (512, False), (512, False), (512, True),
+    (512, False), (512, False), (512, True),
 )
+# fmt: on
 _FULL = (4096, 4096, 1000)  # VGG's fully connected layers
 
 
