@@ -34,12 +34,12 @@
 # | 10.4 Attention by blocks | core | 13 | 4 |
 # | 10.5 Backward by blocks | core | 16 | 5 |
 # | 10.6 Find the leak | core | 6 | 2 |
-# | 10.7 A loss without logits | core | 10 | 4 |
+# | 10.7 A loss without logits | core | 7 | 4 |
 # | 10.8 In your own words | core | 5 | 2 |
 # | 10.9 Time by module | stretch | 12 | 2 |
 # | 10.10 A GELU of few bits | stretch | 17 | 3 |
 # | 10.11 Who holds the peak? | stretch | 13 | 3 |
-# | **core** | | **75** | **23** |
+# | **core** | | **72** | **23** |
 # | **stretch** | | **42** | **8** |
 
 # %% nbgrader={"grade": false, "grade_id": "lab10-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -49,6 +49,7 @@ import time
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 from tqdm.auto import tqdm
 
 import peakmem
@@ -430,6 +431,21 @@ def block_scores(q, k, rows, columns, causal):
     return scores
 
 
+# %% tags=["demo"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab10-samples", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# What the self-checks of 10.4 to 10.6 call
+def sample(seq, gain=1.0, width=6):
+    torch.manual_seed(seq)
+    q, k, v = torch.randn(3, 2, 3, seq, width, dtype=torch.float64)
+    return gain * q, k, v
+
+
+def by_torch(q, k, v, block, causal):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+SIZES = {"batch": 1, "heads": 1, "seq": 1536, "head_dim": 16, "block": 96, "causal": True}
+
+
 # %% nbgrader={"grade": false, "grade_id": "lab10-tiled_attention-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def tiled_forward(q, k, v, block, causal) -> tuple[torch.Tensor, torch.Tensor]:
     """Return attention's output, and of each row the log of its sum of exp(score)."""
@@ -461,16 +477,6 @@ def tiled_attention(q, k, v, block: int, causal: bool = False) -> torch.Tensor:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab10-tiled_attention-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 10.4, attention by blocks
-def sample(seq, gain=1.0, width=6):
-    torch.manual_seed(seq)
-    q, k, v = torch.randn(3, 2, 3, seq, width, dtype=torch.float64)
-    return gain * q, k, v
-
-
-def by_torch(q, k, v, block, causal):
-    return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-
-
 def off_by(attention, seq, block, causal=None, gain=1.0):
     """Return by how much a result differs from torch's at most, or "NaN"."""
     given = sample(seq, gain)
@@ -495,7 +501,6 @@ def log_sum_off_by(seq, block, causal):
     return round((tiled_forward(q, k, v, block, causal)[1] - right).abs().max().item(), 6)
 
 
-SIZES = {"batch": 1, "heads": 1, "seq": 1536, "head_dim": 16, "block": 96, "causal": True}
 MOST_MIB = 4 * 1536 * (4 * 96 + 6 * 16) / MIB
 
 
@@ -742,7 +747,7 @@ if predicted(predicted_standard_mib, predicted_tiled_mib, question="MiB kept for
 predicted_probabilities_mib = None  # your prediction, in MiB
 
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab10-leak", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo"] nbgrader={"grade": false, "grade_id": "lab10-leak", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def wasteful_attention(q, k, v, block):
     """Return attention's output, each row's entropy, and its share of the first token."""
     outputs, probabilities, firsts = [], [], []
@@ -828,23 +833,20 @@ score("lab10-find_the_leak", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-chunked_cross_entropy-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# ## 10.7 A loss without logits (core, 4 points, 10 minutes)
+# ## 10.7 A loss without logits (core, 4 points, 7 minutes)
 #
 # Logits are `x @ weight.T`, for $n$ tokens and a vocabulary of $V$: far more values than x has. The loss
-# needs one number per token of them, and its gradient to the logits of token $i$ is
-#
-# $$\frac{p_i - e_{t_i}}{\text{count}}$$
-#
-# for probabilities $p_i$ and target $t_i$, whose $e$ is a row of zeros with one 1. So a chunk's logits can go as soon as its share of both gradients is known.
+# needs one number per token of them. So compute the logits of a chunk of tokens, keep their loss, and let backward compute
+# them again, as in lab 4.
 #
 # Write `chunked_cross_entropy(x, weight, targets, chunk)`: a scalar that equals `F.cross_entropy(x @ weight.T, targets)`, with the same gradients
 # of x and weight after backward.
-# - x is `(n, width)`, weight `(V, width)`, targets `(n,)`. A target of -100 doesn't count; at least one does. `count` is how
-#   many do.
+# - x is `(n, width)`, weight `(V, width)`, targets `(n,)`. A target of -100 doesn't count; at least one does. The loss is
+#   the mean over those that count.
 # - One chunk's logits are alive at a time. Besides x and weight, at most $4\,c\,V$ values for chunks of
 #   $c$, plus four times x and weight.
-# - Either compute both gradients in `forward` of an `autograd.Function`, and scale them in `backward`; or call
-#   `torch.utils.checkpoint.checkpoint(..., use_reentrant=False)` on each chunk.
+# - torch's `checkpoint(function, *inputs, use_reentrant=False)`, imported above, calls the function, keeps its inputs only, and calls it
+#   again in backward.
 #
 # *Points:* all or nothing. *Example:* with `weight` all zeros the loss is $\ln V$.
 #
@@ -859,32 +861,14 @@ predicted_loss_mib = None  # your prediction, in MiB
 def chunked_cross_entropy(x, weight, targets, chunk: int) -> torch.Tensor:
     """Return the mean cross-entropy of logits x @ weight.T, of which a chunk at most is alive."""
     ### BEGIN SOLUTION
-    return ChunkedLoss.apply(x, weight, targets, chunk)
+    loss = 0.0
+    for part in blocks(len(x), chunk):
+        loss = loss + checkpoint(chunk_loss, x[part], weight, targets[part], use_reentrant=False)
+    return loss / (targets != -100).sum()
 
 
-class ChunkedLoss(torch.autograd.Function):
-    """Sums up the loss and both gradients, chunk by chunk, in forward."""
-
-    @staticmethod
-    def forward(ctx, x, weight, targets, chunk):
-        counted = targets != -100
-        dx, dweight, loss = torch.empty_like(x), torch.zeros_like(weight), 0.0
-        for part in blocks(len(x), chunk):
-            p = (x[part] @ weight.T).log_softmax(-1)
-            places = targets[part].clamp(min=0)[:, None]
-            loss -= (p.gather(1, places)[:, 0] * counted[part]).sum()
-            p.exp_()
-            p.scatter_add_(1, places, torch.full_like(p[:, :1], -1.0))
-            p *= counted[part, None]
-            dx[part] = p @ weight
-            dweight += p.T @ x[part]
-        ctx.save_for_backward(dx / counted.sum(), dweight / counted.sum())
-        return loss / counted.sum()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        dx, dweight = ctx.saved_tensors
-        return gradient * dx, gradient * dweight, None, None
+def chunk_loss(x, weight, targets):
+    return F.cross_entropy(x @ weight.T, targets, reduction="sum")
 
     ### END SOLUTION
 
@@ -895,10 +879,10 @@ def torchs_loss(x, weight, targets, chunk):
     return F.cross_entropy(x @ weight.T, targets)
 
 
-def loss_part(loss, which, ignored=(), chunk=4, factor=1.0):
+def loss_part(loss, which, ignored=(), chunk=4, factor=1.0, gain=1.0):
     """Return the loss, or a gradient of factor * loss, for 10 tokens and 7 logits."""
     torch.manual_seed(0)
-    leaves = [torch.randn(n, 3, dtype=torch.float64, requires_grad=True) for n in (10, 7)]
+    leaves = [(gain * torch.randn(n, 3).double()).requires_grad_() for n in (10, 7)]
     targets = torch.randint(7, (10,))
     targets[list(ignored)] = -100
     before, found = targets.clone(), loss(*leaves, targets, chunk)
@@ -930,7 +914,8 @@ self_check(
         against_torch("weight", "Each chunk adds its part.", "gradient of weight"),
         against_torch("loss", "A target of -100 counts nowhere.", "loss, three ignored", some),
         against_torch("x", "A target of -100: gradient 0.", "gradient, three ignored", some),
-        against_torch("weight", "Chunks may be empty.", "a chunk without targets", (0, 1, 2, 3)),
+        against_torch("loss", "A mean of none is NaN.", "a chunk without targets", (0, 1, 2, 3)),
+        against_torch("loss", "exp overflows.", "large logits", (), 4, 1.0, 30.0),
         against_torch("x", "Multiply by the gradient that comes in.", "a scaled loss", (), 4, -3.0),
         Case(
             (chunked_cross_entropy,),
@@ -957,6 +942,9 @@ score("lab10-chunked_cross_entropy", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-chunked_cross_entropy-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # torch's logits are 64 MiB. At the peak three tensors of that size are alive: log-probabilities, their gradient, the logits' gradient. For GPT-2 with 8 sequences of
 # 1024 tokens that is 4.9 GB, ten times its weights.
+#
+# Yours computes the logits twice. Once is enough: their gradient is $(p_i - e_{t_i}) / \text{count}$ for token $i$ with target $t_i$, so an
+# `autograd.Function` can add up both gradients in `forward`.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.8 In your own words (core, 2 points, 5 minutes)
@@ -1148,7 +1136,7 @@ if predicted(predicted_linear_percent, question="How many percent in linear laye
 # - After forward, at most `bits` bits per value and 4 KiB are kept. `pack` and `unpack` are given.
 # - For normally distributed x the levels $\hat g$ are off from the derivative $g$ by $\|\hat g - g\| / \|g\|$ of at most 0.31, 0.16
 #   and 0.05, with 1, 2 and 4 bits.
-# - 24 of them added up, on 131,072 values, take at most 10 times x besides what they keep.
+# - 24 of them added up, on 131,072 values, take at most 16 times x besides what they keep.
 #
 # *Hint:* intervals with equal shares of a normal distribution have their ends at `torch.special.ndtri(k / 2**bits)`. The best level of an
 # interval is the mean derivative in it: take a few thousand fractional $k$, not equal steps of $x$. $g(x) = \Phi(x) + x\,\varphi(x)$, `ndtr` and density.
@@ -1360,7 +1348,7 @@ def snapshot_of(*events):
 torchs = frame(9, "/opt/env/torch/nn/functional.py")
 a, b = event("alloc", 512, 300, frame(3)), event("alloc", 4096, 200, torchs, frame(7), frame(9))
 requested, completed = event("free_requested", 512, 300), event("free_completed", 512, 300)
-again = event("alloc", 512, 150, frame(4))
+again = event("alloc", 512, 300, frame(4))
 
 
 def holders_case(expected, hint, label, *events):
@@ -1377,7 +1365,7 @@ self_check(
         ),
         holders_case(
             [("/home/you/train.py:3", 300)],
-            "A smaller sum later isn't the peak.",
+            "Of equal sums, the first is the peak.",
             "address used again",
             *(a, requested, completed, again),
         ),

