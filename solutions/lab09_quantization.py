@@ -1013,7 +1013,9 @@ self_check(
             "what comes in where it was only rounded, 0 where it was clipped",
             label="3 bits",
         ),
-        Case((fake_quant, X, 2), ([1, 1, 0, -1], [1, 0, 3, 0]), "-1, 0 and 1", label="2 bits"),
+        Case(
+            (fake_quant, 1.5 * X, 2), ([1, 1, 0, -1], [1, 0, 3, 0]), "-1, 0 and 1", label="2 bits"
+        ),
         Case(
             (fake_quant, X / 4, 8),
             (X.div(4).mul(127).round() / 127, [1, 2, 3, 4]),
@@ -1113,7 +1115,7 @@ def lora_report(what, bias=True):
 
 def scale_of(alpha):
     """Return the output of an adapter of ones, beside a layer of zeros."""
-    return with_ones(nn.init.zeros_, 2, alpha)(torch.ones(1, 3)).flatten()
+    return with_ones(nn.init.zeros_, 2, alpha)(torch.ones(1, 3)).detach().flatten()
 
 
 def with_ones(fill, rank, alpha):

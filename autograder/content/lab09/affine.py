@@ -144,7 +144,7 @@ quantize_affine = Task(
             "zero_not_whole": lambda x, b, a: affine(x, b, a, whole_zero=False),
             "levels_not_steps": lambda x, b, a: affine(x, b, a, levels_more=1),
             "both_sides_alike": _symmetric,
-            "axis_ignored": lambda x, b, a: affine(x, b, None),
+            "axis_ignored": lambda x, b, a: {**affine(x, b, None), "shape": None},
             "other_axis": lambda x, b, a: affine(x, b, None if a is None else 1 - a),
             "eight_bits_always": lambda x, b, a: affine(x, 8, a),
             "flat_steps": _flat_steps,

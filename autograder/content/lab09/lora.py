@@ -157,10 +157,10 @@ def _trained(
 
 
 def _merged(given: Mapping[str, Any], value: Mapping[str, Any], delta: Array) -> Finding:
-    if not value["returned"]:
-        return Finding(False, "merge() returns no new nn.Linear.", ("nothing_returned",))
     if value["moved"].any():
         return Finding(False, "merge() changes the layer beside A and B.", ("merged_in_place",))
+    if not value["returned"]:
+        return Finding(False, "merge() returns no new nn.Linear.", ("nothing_returned",))
     if are_near(value["trained"], value["merged"], 1e-4):
         return Finding(True)
     expected = _output(given, delta)

@@ -137,7 +137,7 @@ quantize_symmetric = Task(
             "half_up": lambda x, b, a: quantized(x, b, a, rounding=_half_up),
             "half_away": lambda x, b, a: quantized(x, b, a, rounding=_half_away),
             "other_axis": _other_axis,
-            "axis_ignored": lambda x, b, a: quantized(x, b, None),
+            "axis_ignored": lambda x, b, a: {**quantized(x, b, None), "shape": None},
             "step_of_128": lambda x, b, a: quantized(
                 x, b, a, steps_a_side=lambda b: 2 ** (b - 1), lowest=lambda b: -(2 ** (b - 1))
             ),

@@ -34,6 +34,8 @@ PASSES = {
     # Lab 8
     "lab08-ring_all_reduce/wrong_library": "it sums right; the grader sees dist.all_reduce",
     # Lab 9
+    "lab09-stored_bytes/wrong_refuses_one": "it knows the self-check's scheme; the grader's differ",
+    "lab09-adam8bit/wrong_kept_elsewhere": "`state` is small; the grader meters the whole step",
     # Lab 10
 }
 _DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
