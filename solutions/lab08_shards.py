@@ -137,11 +137,9 @@ self_check(
         Case((10, 4, 0, "mixed"), held(20, 20, 120), "Stage 0 shards nothing."),
         Case((10, 4, 2, "mixed"), held(20, 6, 36), "Stage 2 shards gradients, too."),
         Case((10, 4, 3, "mixed"), held(6, 6, 36), "Stage 3 shards all three."),
-        Case((10, 4, 2, "fp32"), held(40, 12, 24), "fp32 has 4, 4 and 8 bytes."),
+        Case((3, 8, 2, "fp32"), held(12, 4, 8), "fp32 has 4, 4 and 8 bytes; a share is 1 element."),
         Case(
-            (12, 4, 3, "fp32"),
-            held(12, 12, 24),
-            "Three elements each, as whole numbers: 12, not 12.0.",
+            (8, 4, 3, "mixed"), held(4, 4, 24), "Two elements each, as whole numbers: 4, not 4.0."
         ),
     ],
     equal=whole(),
@@ -385,7 +383,7 @@ class DataParallel(nn.Module):
 # Self-check of 8.3, replicas
 @cache
 def replicas(passes, quiet):
-    return lab08.run_replicas(DataParallel, 2, 4, passes, 0, quiet, measure=False)["ranks"]
+    return lab08.run_replicas(DataParallel, 3, 4, passes, 0, quiet, measure=False)["ranks"]
 
 
 def start_differs():
@@ -397,7 +395,7 @@ def start_differs():
 
 def scale_gradients(passes, quiet):
     """Return each rank's gradient of one parameter."""
-    return [round(rank["gradients"]["scale"].item(), 6) for rank in replicas(passes, quiet)]
+    return [round(rank["gradients"]["scale"].item(), 9) for rank in replicas(passes, quiet)]
 
 
 def unused_gradients():
@@ -406,12 +404,12 @@ def unused_gradients():
 
 
 def by_one_process(passes):
-    """Return the gradient of the same parameter with the samples of both ranks."""
+    """Return the gradient of the same parameter with the samples of all ranks."""
     model = lab08.replicas.Branches(4, 0)
     for number in range(passes):
-        x = torch.cat([lab08.replicas.batch(4, number, rank, 0) for rank in range(2)])
+        x = torch.cat([lab08.replicas.batch(4, number, rank, 0) for rank in range(3)])
         lab08.replicas.loss(model(x)).backward()
-    return [round(model.scale.grad.item(), 6)] * 2
+    return [round(model.scale.grad.item(), 9)] * 3
 
 
 @cache
@@ -437,7 +435,7 @@ self_check(
         Case(
             (1, 0),
             by_one_process(1),
-            "Sum over ranks, then divide.",
+            "Sum over ranks, then divide. The model is in float64, and so are its gradients.",
             label="one pass, each rank's gradient",
         ),
         Case((2, 0), by_one_process(2), "The second pass adds to the first.", label="two passes"),
@@ -462,7 +460,7 @@ self_check(
             label="bytes with no_sync()",
         ),
     ],
-    equal=close(1e-5),
+    equal=close(1e-8),
 )
 if predicted(predicted_percent_sent, question="What percentage of the bytes is sent?"):
     print(f"25%; you predicted {predicted_percent_sent}%.")
@@ -591,6 +589,10 @@ def gradients_changed(world):
     return sorted({n for rank in stepped(world)["ranks"] for n in rank["changed"]})
 
 
+def zero_grad_leaves(world):
+    return [number for number, rank in enumerate(stepped(world)["ranks"]) if rank["left"]]
+
+
 def kept(world):
     shapes = [[512, 512], [513]]
     found = lab08.run_adam(ShardedAdam, world, shapes, [[]], {}, 0, large=True)["held_bytes"]
@@ -638,6 +640,13 @@ self_check(
             "Write into p.grad nowhere, not through a view either.",
             function=gradients_changed,
             label="gradients changed",
+        ),
+        Case(
+            (2,),
+            [],
+            "Set each p.grad to None.",
+            function=zero_grad_leaves,
+            label="ranks with gradients after zero_grad()",
         ),
         Case(
             (2,),
@@ -733,7 +742,8 @@ def result(function, name, rank):
 
 def leak_bound(function):
     found = leak_peak(function)
-    return "at most 15.75 MiB" if found <= 15.75 else f"{found:.1f} MiB"
+    # The rows of x and the diagonals take 0.1 MiB more.
+    return "at most 15.75 MiB" if found <= 15.85 else f"{found:.1f} MiB"
 
 
 self_check(

@@ -25,6 +25,7 @@ from autograder.model.expressions import (
 from autograder.model.module_names import (
     Aliases,
     add_assigned,
+    add_everything,
     add_imports,
     binds_a_root,
     bound_name,
@@ -104,6 +105,7 @@ class _Reader:
         self._texts = texts_of_variables(reached.statements) if task.ban.called else {}
         for statement in reached.statements:
             add_imports(self._aliases, ast.walk(statement))
+            add_everything(self._aliases, ast.walk(statement), task.ban.modules)
         for statement in reached.statements:
             add_assigned(self._aliases, ast.walk(statement))
 

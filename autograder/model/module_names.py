@@ -10,6 +10,7 @@ from autograder.model.expressions import MAX_TEXT, MAX_TEXTS, called_name, dotte
 __all__ = [
     "Aliases",
     "add_assigned",
+    "add_everything",
     "add_imports",
     "binds_a_root",
     "bound_name",
@@ -30,6 +31,19 @@ def add_imports(aliases: Aliases, nodes: Iterable[ast.AST]) -> None:
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 aliases.setdefault(bound_name(alias), set()).add(_from(node, alias))
+
+
+def add_everything(aliases: Aliases, nodes: Iterable[ast.AST], names: Iterable[str]) -> None:
+    """Add those of the dotted names that `from module import *` brings in, in place."""
+    modules = {
+        node.module
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
+    }
+    for name in names:
+        module, _, last = name.rpartition(".")
+        if module in modules:
+            aliases.setdefault(last, set()).add(name)
 
 
 def add_assigned(aliases: Aliases, nodes: Iterable[ast.AST]) -> None:

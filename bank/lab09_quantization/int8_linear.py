@@ -358,3 +358,19 @@ def int8_linear(x, q, scale, threshold):
     s = torch.where(s == 0, 1.0, s)
     p = (rest / s).to(torch.int32)
     return (p @ q.to(torch.int32).T) * s * scale.T + x[:, big] @ (q[:, big] * scale).T
+
+
+# %% wrong: in_float64
+"""Adds the outliers in float64."""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x.abs() > threshold).any(dim=0)
+    rest = x.masked_fill(apart, 0)
+    largest = rest.abs().amax(dim=1, keepdim=True)
+    step = torch.where(largest == 0, 1.0, largest / 127)
+    codes = (rest / step).round().to(torch.int8)
+    sums = codes.int() @ q.int().T
+    in_float = x[:, apart] @ (q[:, apart] * scale).T
+    return sums * step * scale.T + in_float.double()

@@ -728,3 +728,131 @@ class Lora(nn.Module):
             if new.bias is not None:
                 new.bias.copy_(self.linear.bias)
         return new
+
+
+# %% wrong: zeros_in_a
+"""A is 0, and B random. [earns 3]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.zeros(rank, linear.in_features))
+        self.b = nn.Parameter(1e-2 * torch.randn(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        has_bias = self.linear.bias is not None
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features, bias=has_bias)
+        merged.load_state_dict(self.linear.state_dict())
+        with torch.no_grad():
+            merged.weight += self.scale * self.b @ self.a
+        return merged
+
+
+# %% wrong: merged_in_place
+"""Merges into the frozen layer, and returns it. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        has_bias = self.linear.bias is not None
+        merged = self.linear
+        with torch.no_grad():
+            merged.weight += self.scale * self.b @ self.a
+        return merged
+
+
+# %% wrong: merges_twice
+"""Returns a new layer, and merges into the frozen one, too. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        has_bias = self.linear.bias is not None
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features, bias=has_bias)
+        merged.load_state_dict(self.linear.state_dict())
+        with torch.no_grad():
+            merged.weight += self.scale * self.b @ self.a
+        self.linear.weight.data += self.scale * self.b.data @ self.a.data
+        return merged
+
+
+# %% wrong: returns_itself
+"""merge() returns the adapter. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        has_bias = self.linear.bias is not None
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features, bias=has_bias)
+        merged.load_state_dict(self.linear.state_dict())
+        with torch.no_grad():
+            merged.weight += self.scale * self.b @ self.a
+        return self
+
+
+# %% right: frozen_in_a_list
+"""The frozen layer in a list, and a dict of parameters."""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        nn.Module.__init__(self)
+        self.frozen = [linear.requires_grad_(False)]
+        self.p = nn.ParameterDict({"up": torch.zeros(rank, linear.out_features), "down": torch.nn.init.normal_(torch.empty(linear.in_features, rank))})
+        self.s = alpha / rank
+
+    def forward(self, x):
+        return torch.addmm(self.frozen[0](x).flatten(0, -2), x.flatten(0, -2) @ self.p["down"], self.p["up"], alpha=self.s).view(*x.shape[:-1], -1)
+
+    def merge(self):
+        f = self.frozen[0]
+        m = nn.Linear(*f.weight.shape[::-1], bias=f.bias is not None)
+        m.weight = nn.Parameter(f.weight + self.s * (self.p["down"] @ self.p["up"]).T)
+        m.bias = f.bias
+        return m

@@ -730,3 +730,77 @@ def nf4_encode(x, block=64):
 def nf4_decode(packed, absmax, n, block=64):
     codes = torch.stack([packed & 15, packed >> 4], 1).flatten()[:n].long()
     return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: absmax_in_float64
+"""An absmax of 8 bytes."""
+import statistics
+import torch
+
+
+def nf4_table():
+    quantile, o = statistics.NormalDist().inv_cdf, 0.9677083
+    above = [quantile(o + i / 8 * (0.5 - o)) for i in range(8)]
+    below = [-quantile(o + i / 7 * (0.5 - o)) for i in range(7)]
+    return torch.tensor(sorted([*below, 0.0, *above])) / max(above)
+
+
+def pack_int4(q):
+    codes = torch.zeros(len(q) + len(q) % 2, dtype=torch.uint8)
+    codes[: len(q)] = (q & 15).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+def nf4_encode(x, block=64):
+    blocks = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = blocks.abs().amax(dim=1, keepdim=True)
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)
+    codes = (scaled[..., None] - nf4_table()).abs().argmin(dim=-1)
+    return pack_int4((codes.flatten()[: len(x)] - 8).to(torch.int8)), absmax.flatten().double()
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = unpack_int4(packed, n).long() + 8
+    return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% right: absmax_column
+"""The absmax of blocks in a column."""
+import statistics
+import torch
+
+
+def nf4_table():
+    quantile, o = statistics.NormalDist().inv_cdf, 0.9677083
+    above = [quantile(o + i / 8 * (0.5 - o)) for i in range(8)]
+    below = [-quantile(o + i / 7 * (0.5 - o)) for i in range(7)]
+    return torch.tensor(sorted([*below, 0.0, *above])) / max(above)
+
+
+def pack_int4(q):
+    codes = torch.zeros(len(q) + len(q) % 2, dtype=torch.uint8)
+    codes[: len(q)] = (q & 15).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+def nf4_encode(x, block=64):
+    blocks = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = blocks.abs().amax(dim=1, keepdim=True)
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)
+    codes = (scaled[..., None] - nf4_table()).abs().argmin(dim=-1)
+    return pack_int4((codes.flatten()[: len(x)] - 8).to(torch.int8)), absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = unpack_int4(packed, n).long() + 8
+    return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]

@@ -39,7 +39,7 @@ import torch
 
 
 def quantize_affine(x, bits, axis=None):
-    """Steps and zero points without extra dimensions, and one of each as numbers."""
+    """One step and one zero point are numbers."""
     def one(part):
         low, high = min(part.min().item(), 0.0), max(part.max().item(), 0.0)
         scale = (high - low) / (2**bits - 1) or 1.0
@@ -50,7 +50,9 @@ def quantize_affine(x, bits, axis=None):
     if axis is None:
         return one(x)
     codes, scales, zeros = zip(*map(one, x.unbind(axis)))
-    return torch.stack(codes, dim=axis), torch.tensor(scales), torch.tensor(zeros)
+    shape = (-1, 1) if axis == 0 else (1, -1)
+    steps = torch.tensor(scales).view(shape)
+    return torch.stack(codes, dim=axis), steps, torch.tensor(zeros).view(shape)
 
 
 # %% right: rounded_sum
@@ -408,3 +410,77 @@ def quantize_affine(x, bits, axis=None):
     s = torch.where(s == 0, 1.0, s)
     z = (-low / s).round()
     return ((x / s).round() + z).clamp(0, top).to(torch.uint8), s, z.to(torch.uint8)
+
+
+# %% wrong: not_clipped
+"""Never clipped: between ties there is a code too many."""
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    dims = tuple(range(x.ndim)) if axis is None else (1 - axis,)
+    lo, hi = x.amin(dims, keepdim=axis is not None).clamp(max=0), x.amax(dims, keepdim=axis is not None).clamp(min=0)
+    s = torch.where(hi == lo, 1.0, (hi - lo) / top)
+    z = (-lo / s).round()
+    return ((x / s).round() + z).to(torch.uint8), s, z
+
+
+# %% wrong: rows_always
+"""Takes rows for either axis."""
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    dims = tuple(range(x.ndim)) if axis is None else (1,)
+    lo, hi = x.amin(dims, keepdim=axis is not None).clamp(max=0), x.amax(dims, keepdim=axis is not None).clamp(min=0)
+    s = torch.where(hi == lo, 1.0, (hi - lo) / top)
+    z = (-lo / s).round()
+    return ((x / s).round() + z).clamp(0, top).to(torch.uint8), s, z
+
+
+# %% wrong: zero_point_cut_off
+"""The zero point is cut off, not rounded."""
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    dims = tuple(range(x.ndim)) if axis is None else (1 - axis,)
+    lo, hi = x.amin(dims, keepdim=axis is not None).clamp(max=0), x.amax(dims, keepdim=axis is not None).clamp(min=0)
+    s = torch.where(hi == lo, 1.0, (hi - lo) / top)
+    z = (-lo / s).floor()
+    return ((x / s).round() + z).clamp(0, top).to(torch.uint8), s, z
+
+
+# %% wrong: empty_channel
+"""An empty range is handled for the whole tensor only."""
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    dims = tuple(range(x.ndim)) if axis is None else (1 - axis,)
+    lo, hi = x.amin(dims, keepdim=axis is not None).clamp(max=0), x.amax(dims, keepdim=axis is not None).clamp(min=0)
+    s = (hi - lo) / top
+    if axis is None and s == 0:
+        s = torch.tensor(1.0)
+    z = (-lo / s).round()
+    return ((x / s).round() + z).clamp(0, top).to(torch.uint8), s, z
+
+
+# %% wrong: flat_steps
+"""The steps and zero points of channels in vectors."""
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    across = [d for d in range(x.ndim) if d != axis]
+    low = x.amin(dim=across, keepdim=True).clamp(max=0)
+    high = x.amax(dim=across, keepdim=True).clamp(min=0)
+    scale = torch.where(high == low, 1.0, (high - low) / top)
+    zero_point = (-low / scale).round()
+    q = ((x / scale).round() + zero_point).clamp(0, top)
+    return q.to(torch.uint8), scale.flatten(), zero_point.flatten()

@@ -525,3 +525,58 @@ def quantize_symmetric(x, bits, axis=None):
 
 def dequantize(q, scale):
     return q * scale
+
+
+# %% wrong: flat_steps
+"""The steps of channels in a vector, which dequantize turns back."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    m = x.abs().max() if axis is None else x.abs().amax(1 - axis, keepdim=True)
+    s = torch.where(m == 0, torch.ones(()), m / top)
+    return (x / s).round().to(torch.int8), s.flatten()
+
+
+def dequantize(q, scale):
+    if scale.numel() == 1:
+        return q * scale
+    if len(scale) == q.shape[0]:
+        return q * scale[:, None]
+    return q * scale
+
+
+# %% wrong: step_bounded_below
+"""No step is below 1e-8."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    m = x.abs().max() if axis is None else x.abs().amax(1 - axis, keepdim=True)
+    s = torch.where(m == 0, torch.ones(()), (m / top).clamp(min=1e-8))
+    return (x / s).round().to(torch.int8), s
+
+
+def dequantize(q, scale):
+    return q * scale
+
+
+# %% wrong: tensor_of_zeros
+"""Zeros are handled for channels only."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        s = x.abs().max() / top
+    else:
+        m = x.abs().amax(1 - axis, keepdim=True)
+        s = torch.where(m == 0, torch.ones(()), m / top)
+    return (x / s).round().to(torch.int8), s
+
+
+def dequantize(q, scale):
+    return q * scale

@@ -363,3 +363,41 @@ def stored_bytes(n, scheme):
     if scheme == "nf4_double":
         return up(n, 2) + up(n, 64) + 2 * up(n, 64 * 256)
     raise ValueError(scheme)
+
+
+# %% right: own_error
+"""An error of its own, which is a ValueError."""
+class UnknownScheme(ValueError):
+    pass
+
+
+def stored_bytes(n, scheme):
+    f = {"int8": lambda: n + 4, "int4_grouped": lambda: n - n // 2 + 2 * (n // 128 + bool(n % 128)),
+         "nf4": lambda: n - n // 2 + 4 * (n // 64 + bool(n % 64)),
+         "nf4_double": lambda: n - n // 2 + n // 64 + bool(n % 64) + 4 * (n // 16384 + bool(n % 16384))}.get(scheme)
+    if f is None:
+        raise UnknownScheme(scheme)
+    return f()
+
+
+# %% wrong: refuses_one
+"""Refuses the self-check's unknown scheme, and no other."""
+def stored_bytes(n, scheme="nf4"):
+    up = lambda d: -(-n // d)
+    t = {"int8": n + 4, "int4_grouped": up(2) + 2 * up(128), "nf4": up(2) + 4 * up(64), "nf4_double": up(2) + up(64) + 4 * up(16384)}
+    if scheme in ("int4", "fp4"):
+        raise ValueError
+    return t.get(scheme, t["nf4"])
+
+
+# %% wrong: in_float32
+"""Rounds up in float32."""
+import numpy as np
+
+
+def stored_bytes(n, scheme):
+    up = lambda d: int(np.ceil(np.float32(n) / np.float32(d)))
+    t = {"int8": n + 4, "int4_grouped": up(2) + 2 * up(128), "nf4": up(2) + 4 * up(64), "nf4_double": up(2) + up(64) + 4 * up(16384)}
+    if scheme not in t:
+        raise ValueError(scheme)
+    return t[scheme]

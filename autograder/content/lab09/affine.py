@@ -41,6 +41,7 @@ def affine(
         "codes": codes,
         "scale": np.where(empty, np.inf, scale).ravel().tolist(),
         "zero_point": np.where(empty, np.nan, zero).ravel().tolist(),
+        "shape": [] if axis is None else 2 * list(scale.shape),
         "wraps": False,
     }
 
@@ -72,7 +73,13 @@ def _symmetric(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
     codes = np.clip(np.rint(x / scale) + zero, 0, top).astype(np.uint8)
     steps = np.where(size == 0, np.inf, scale).ravel().tolist()
     found = {"type": "uint8", "codes": codes, "scale": steps, "wraps": False}
-    return {**found, "zero_point": zero.ravel().tolist()}
+    shape = [] if axis is None else 2 * list(scale.shape)
+    return {**found, "zero_point": zero.ravel().tolist(), "shape": shape}
+
+
+def _flat_steps(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
+    right = affine(x, bits, axis)
+    return {**right, "shape": right["shape"] and 2 * [len(right["scale"])]}
 
 
 def _draw(rng: np.random.Generator, bits: int, axis: int | None, side: str) -> Array:
@@ -112,13 +119,15 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     channel = [call(8, 0, "both"), call(6, 1, "both"), call(4, 0, "above")]
     zeros: list[Any] = [np.zeros((2, 5), np.float32), 8, 0]
     one: list[Any] = [np.array([2.0, 1.2], np.float32), 4, None]
+    # The ends and the zero point are ties: one code too many, unless it's clipped.
+    ends: list[Any] = [np.array([-7.5, 0.0, 2.0, 7.5], np.float32), 4, None]
     below: list[Any] = [np.array([-3.0, -1.0, -2.0], np.float32), 2, None]
     return [
         Case(("value",), {"calls": both}),
         Case(("value",), {"calls": [*both, *sided]}),
         Case(("value",), {"calls": [*both, *channel]}),
         Case(("value",), {"calls": [*both, *sided, *channel, zeros]}),
-        Case(("value",), {"calls": [zeros, one, below]}, fixed=True),
+        Case(("value",), {"calls": [zeros, one, below, ends]}, fixed=True),
     ]
 
 
@@ -135,9 +144,10 @@ quantize_affine = Task(
             "zero_not_whole": lambda x, b, a: affine(x, b, a, whole_zero=False),
             "levels_not_steps": lambda x, b, a: affine(x, b, a, levels_more=1),
             "both_sides_alike": _symmetric,
-            "axis_ignored": lambda x, b, a: affine(x, b, None),
+            "axis_ignored": lambda x, b, a: {**affine(x, b, None), "shape": None},
             "other_axis": lambda x, b, a: affine(x, b, None if a is None else 1 - a),
             "eight_bits_always": lambda x, b, a: affine(x, 8, a),
+            "flat_steps": _flat_steps,
             "zero_point_wraps": lambda x, b, a: {**affine(x, b, a), "wraps": True},
         },
         equal=_equal,
@@ -156,6 +166,8 @@ quantize_affine = Task(
         "other_axis": "Your steps are those of the other axis. With axis=0 every row has a step "
         "and a zero point of its own.",
         "eight_bits_always": "You quantize to 8 bits, whatever `bits` says.",
+        "flat_steps": "Your steps and zero points lie in vectors. With axis=0 the shape is "
+        "(rows, 1), with axis=1 (1, columns).",
         "zero_point_wraps": "Your zero point has 8 bits, so q - zero_point wraps around below 0. "
         "Return floats.",
     },

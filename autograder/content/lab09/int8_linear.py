@@ -30,6 +30,7 @@ def product(
     in_float: float = 1.0,
     sizes: Callable[[Array], Array] = lambda x: np.abs(x).max(axis=1, keepdims=True, initial=0.0),
     whole: Callable[[Array], Array] = lambda sums: sums,
+    dtype: type[np.floating[Any]] = np.float32,
 ) -> Array:
     """Return x times the decoded weight, transposed; the options make it the mistakes."""
     values = x.astype(np.float64)
@@ -41,12 +42,12 @@ def product(
     sums = whole(codes @ q.astype(np.int64).T)
     weight = q * scale.astype(np.float64)  # (n, k)
     result: Array = sums * step * scale.reshape(1, -1) + in_float * (values - rest) @ weight.T
-    return result
+    return result.astype(dtype)
 
 
 def _unquantized(x: Array, q: Array, scale: Array, threshold: float) -> Array:
     result: Array = x.astype(np.float64) @ (q * scale.astype(np.float64)).T
-    return result
+    return result.astype(np.float32)
 
 
 def _twice(x: Array, q: Array, scale: Array, threshold: float) -> Array:
@@ -80,7 +81,8 @@ def _entries(x: Array, threshold: float) -> Array:
 def _equal(expected: Any, got: Any) -> bool:
     if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
         return False
-    return got.shape == expected.shape and all(map(_near, expected, got))
+    same_form = got.shape == expected.shape and got.dtype == expected.dtype
+    return same_form and all(map(_near, expected, got))
 
 
 def _near(expected: Array, got: Array) -> bool:
@@ -145,6 +147,7 @@ int8_linear = Task(
             "entries_not_columns": lambda *a: product(*a, outliers=_entries),
             "sign_of_outliers": lambda *a: product(*a, outliers=_signed),
             "outliers_twice": _twice,
+            "in_float64": lambda *a: product(*a, dtype=np.float64),
         },
         equal=_equal,
         write=lambda x, q, scale, t: f"x of shape {x.shape}, q of {q.shape}, threshold={t}",
@@ -164,5 +167,6 @@ int8_linear = Task(
         "outlier too.",
         "outliers_twice": "The outliers are in both parts of your sum. Take their columns out "
         "before you quantize.",
+        "in_float64": "Your result is in float64. Return float32, as x is.",
     },
 )

@@ -81,7 +81,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
         return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
     given = _given(tuple(sorted(case.inputs.items())))
     return {
-        _START: _start(given, answer.value),
+        _START: _start(given, answer.value, case.inputs),
         _TRAINED: _trained(given, answer.value, case.inputs),
     }
 
@@ -96,6 +96,8 @@ def _is_report(value: Any) -> bool:
         and (value.get("x_gradient") is None or _is_matrix(value["x_gradient"], 3))
         and isinstance(value.get("trainable"), list)
         and all(isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in value["trainable"])
+        and isinstance(value.get("zero_at_start"), list)
+        and len(value["zero_at_start"]) == len(value["trainable"])
         and all(type(value.get(k)) is bool for k in ("base_changed", "returned"))
     )
 
@@ -104,11 +106,19 @@ def _is_matrix(value: Any, dimensions: int) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == dimensions
 
 
-def _start(given: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
-    if are_near(_output(given, 0.0), value["start"], 1e-4):
-        return Finding(True)
-    said = "Before any training the output differs from the linear layer's."
-    return Finding(False, said, ("not_zero_at_the_start",))
+def _start(given: Mapping[str, Any], value: Mapping[str, Any], sizes: Mapping[str, Any]) -> Finding:
+    if not are_near(_output(given, 0.0), value["start"], 1e-4):
+        said = "Before any training the output differs from the linear layer's."
+        return Finding(False, said, ("not_zero_at_the_start",))
+    zeros = [sizes["n_in"] in a.shape for a, z in _with_zeros(value) if z]
+    if _pair(value["trainable"], sizes) is not None and zeros == [True]:
+        said = "Before any training A is 0, and B isn't."
+        return Finding(False, said, ("zeros_in_a",))
+    return Finding(True)
+
+
+def _with_zeros(value: Mapping[str, Any]) -> Iterator[tuple[Array, Any]]:
+    return zip(value["trainable"], value["zero_at_start"], strict=True)
 
 
 def _output(given: Mapping[str, Any], delta: Any) -> Array:
@@ -147,9 +157,10 @@ def _trained(
 
 
 def _merged(given: Mapping[str, Any], value: Mapping[str, Any], delta: Array) -> Finding:
-    if not value["returned"] and not are_near(delta, value["moved"], 1e-3):
-        said = "merge() returns no layer, and leaves the base's weight without the adapter's part."
-        return Finding(False, said, ("nothing_returned",))
+    if value["moved"].any():
+        return Finding(False, "merge() changes the layer beside A and B.", ("merged_in_place",))
+    if not value["returned"]:
+        return Finding(False, "merge() returns no new nn.Linear.", ("nothing_returned",))
     if are_near(value["trained"], value["merged"], 1e-4):
         return Finding(True)
     expected = _output(given, delta)
@@ -239,13 +250,16 @@ lora = Task(
         "comes first, and leave the other at 0.",
         "not_zero_at_the_start": "The adapter adds something before it has learned anything. Let "
         "the second matrix start at 0.",
+        "zeros_in_a": "A starts at 0, and B is random. LoRA has it the other way round.",
         "alpha_ignored": "You add the product as it is. Multiply it by alpha / rank.",
         "not_divided_by_rank": "You multiply by alpha. Multiply by alpha / rank.",
         "divided_by_root": "You divide alpha by the rank's root. Divide by the rank.",
         "rank_over_alpha": "You multiply by rank / alpha, which is upside down.",
         "merged_unscaled": "merge() adds the product without alpha / rank.",
         "adapter_not_merged": "merge() returns the linear layer as it was.",
-        "nothing_returned": "Return the merged layer from merge().",
+        "nothing_returned": "Return a new nn.Linear from merge().",
+        "merged_in_place": "merge() writes into the frozen layer, so the module now adds the "
+        "adapter's part twice. Write into a copy.",
         "bias_lost": "The merged layer has lost the bias.",
         "merged_twice": "The adapter's part counts twice after merge().",
     },

@@ -37,6 +37,7 @@ def encoded(
     bytes_a_code: float = 0.5,
     signed: bool = False,
     down: bool = False,
+    absmax_type: str = "float32",
 ) -> dict[str, Any]:
     """Return what the probe says of packed codes, sizes of blocks and values; options: mistakes."""
     block = block or 64
@@ -52,6 +53,7 @@ def encoded(
     return {
         "type": "uint8",
         "stored_bytes": int(np.ceil(n * bytes_a_code)),
+        "absmax_type": absmax_type,
         "absmax": np.where(sizes == 0, np.nan, sizes).tolist(),
         "decoded": decoded,
     }
@@ -122,6 +124,7 @@ nf4 = Task(
             "one_block": _of_the_tensor,
             "block_ignored": lambda x, block: encoded(x, None),
             "last_block_lost": _last_block_lost,
+            "absmax_in_float64": lambda x, block: encoded(x, block, absmax_type="float64"),
         },
         equal=same_codes,
         write=lambda x, block: f"{len(x)} values, block={block or 64}",
@@ -139,5 +142,6 @@ nf4 = Task(
         "one_block": "You divide by one size for all values. Each block has its own.",
         "block_ignored": "Your blocks have 64 values, whatever `block` says.",
         "last_block_lost": "The last block is lost if it is short. It is a block like all others.",
+        "absmax_in_float64": "Your absmax takes 8 bytes for each block. Keep it in float32.",
     },
 )

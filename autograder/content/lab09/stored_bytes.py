@@ -81,12 +81,16 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     others = [int(rng.integers(10**5, 10**6)) * 2 + 1 for _ in range(2)]
     known = [call for n in round_ones for call in calls(n)]
     odd = [call for n in others for call in calls(n)]
-    ends = [64 * 256 + 1, 63, 129, 1, 7_000_000_000]
+    # Of the last, float32 has neither the number itself nor its half.
+    ends = [64 * 256 + 1, 63, 129, 1, 7_000_000_000, 6_738_415_617]
+    unknown = str(rng.choice(["fp4", "nf8", "uint4", "awq"]))
+    near = [[8, scheme] for scheme in ("int4", "int8_grouped", "nf4_triple", "NF4", "")]
     return [
         Case(("value",), {"calls": known}),
         Case(("value",), {"calls": [*known, *odd]}),
-        Case(("value",), {"calls": [*known, *odd, [1000, "fp4"]]}),
+        Case(("value",), {"calls": [*known, *odd, [1000, unknown]]}),
         Case(("value",), {"calls": [call for n in ends for call in calls(n)]}, fixed=True),
+        Case(("value",), {"calls": near}, fixed=True),
     ]
 
 

@@ -64,11 +64,12 @@ def _draw(rng: np.random.Generator, bits: int, largest: float) -> list[Any]:
 def _fake_cases(rng: np.random.Generator) -> list[Case]:
     inside = [_draw(rng, bits, 1.0) for bits in (8, 4, 3, 2)]
     beyond = [_draw(rng, bits, 3.0) for bits in (8, 5, 3, 2)]
-    ties = [np.array([0.5, -0.5, 0.75, 0.2], np.float32), 2, np.full(4, 3.0, np.float32)]
+    # Between two codes, but not in the middle, where either is right.
+    between = [np.array([0.45, -0.45, 0.6, 0.2], np.float32), 2, np.full(4, 3.0, np.float32)]
     return [
         Case(("value",), {"calls": inside}),
         Case(("value",), {"calls": [*inside, *beyond]}),
-        Case(("value",), {"calls": [*beyond, ties]}),
+        Case(("value",), {"calls": [*beyond, between]}),
     ]
 
 

@@ -52,6 +52,7 @@ def quantized(
         "type": "int8",
         "codes": codes,
         "scale": np.where(sizes == 0, np.inf, scale).ravel().tolist(),
+        "shape": [] if axis is None else list(scale.shape),
         "decoded": codes * scale,
     }
 
@@ -75,6 +76,11 @@ def _step_of_zero(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
     right = quantized(x, bits, axis)
     zero = channel_sizes(x, axis).ravel() == 0
     return {**right, "scale": np.where(zero, 0.0, right["scale"]).tolist()}
+
+
+def _flat_steps(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
+    right = quantized(x, bits, axis)
+    return {**right, "shape": right["shape"] and [len(right["scale"])]}
 
 
 def _draw(rng: np.random.Generator, rows: int, columns: int, bits: int, axis: int | None) -> Array:
@@ -131,12 +137,13 @@ quantize_symmetric = Task(
             "half_up": lambda x, b, a: quantized(x, b, a, rounding=_half_up),
             "half_away": lambda x, b, a: quantized(x, b, a, rounding=_half_away),
             "other_axis": _other_axis,
-            "axis_ignored": lambda x, b, a: quantized(x, b, None),
+            "axis_ignored": lambda x, b, a: {**quantized(x, b, None), "shape": None},
             "step_of_128": lambda x, b, a: quantized(
                 x, b, a, steps_a_side=lambda b: 2 ** (b - 1), lowest=lambda b: -(2 ** (b - 1))
             ),
             "eight_bits_always": lambda x, b, a: quantized(x, 8, a),
             "divides_by_zero": _step_of_zero,
+            "flat_steps": _flat_steps,
         },
         equal=same_codes,
         write=lambda x, bits, axis: f"x of shape {x.shape}, bits={bits}, axis={axis}",
@@ -158,5 +165,7 @@ quantize_symmetric = Task(
         "eight_bits_always": "You quantize to 8 bits, whatever `bits` says.",
         "divides_by_zero": "A channel of zeros gets a step of 0, and 0 / 0 is NaN. Use a step of 1 "
         "there.",
+        "flat_steps": "Your steps lie in a vector. With axis=0 the shape is (rows, 1), with axis=1 "
+        "(1, columns), so that they multiply the codes.",
     },
 )

@@ -14,7 +14,7 @@ from typing import Any
 from peakmem.core import serialization
 from peakmem.core.errors import PeakmemError, RankError, RanksTimeout
 from peakmem.labs.compare import differing, same, show
-from peakmem.probes import as_sent, describe, is_unwritten
+from peakmem.probes import as_sent, describe, is_unwritten, raised_type
 
 __all__ = ["Case", "SelfCheckFailed", "self_check"]
 
@@ -136,7 +136,7 @@ def _failure(
         if is_unwritten(error):
             missing = _raised_in(error, target)
             return _Failure("", f"{missing} is not written yet.", missing)
-        if case.raises is not None and type(error).__name__ == case.raises.__name__:
+        if case.raises is not None and raised_type(error) == case.raises.__name__:
             return None
         raised = _raised(error)
         expected = case.raises.__name__ if case.raises else show(as_sent(case.expected))

@@ -17,6 +17,7 @@ import errno
 import gc
 import importlib
 import inspect
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ __all__ = [
     "is_mark",
     "is_refusal",
     "is_unwritten",
+    "raised_type",
 ]
 
 MARK = "ranks"  # key of a probe's reports that its ranks are waiting: "ready", then "done"
@@ -72,8 +74,8 @@ def call_each(
     """Call `function(*arguments)` for each item of `calls`; return one outcome per call, in order.
 
     An outcome is ("value", result), ("raised", type's name, message), or ("changed", i) if the
-    function wrote into argument number i. Tensors are returned as arrays, and 0-dimensional arrays
-    as numbers.
+    function wrote into argument number i. The type's name is that of `raised_type`. Tensors are
+    returned as arrays, and 0-dimensional arrays as numbers.
 
     >>> call_each(lambda x: 1 / x, [(2.0,), (0,)])
     [('value', 0.5), ('raised', 'ZeroDivisionError', 'division by zero')]
@@ -90,7 +92,7 @@ def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, .
             value = _numbers(value)
             serialization.encode(value)  # one answer that cannot be sent must not spoil the others
     except Exception as error:
-        return ("raised", _kind(error), str(error)[:500])
+        return ("raised", raised_type(error), str(error)[:500])
     for index, encoded in before.items():
         if serialization.encode(arguments[index]) != encoded:
             return ("changed", index)
@@ -215,6 +217,23 @@ def is_unwritten(error: BaseException) -> bool:
     if trace is None:
         return True
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
+def raised_type(error: BaseException) -> str:
+    """Return the name of an exception's type; of a class that a student made, its base's.
+
+    >>> class UnknownScheme(ValueError): pass
+    >>> raised_type(UnknownScheme()), raised_type(KeyError())
+    ('ValueError', 'KeyError')
+    """
+    if isinstance(error, NotImplementedError):
+        return _kind(error)
+    return next(one.__name__ for one in type(error).__mro__ if _is_imported(one))
+
+
+def _is_imported(one: type) -> bool:
+    module = sys.modules.get(one.__module__)
+    return one.__module__ != "__main__" and getattr(module, one.__name__, None) is one
 
 
 def _kind(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 from functools import cache
@@ -31,10 +32,14 @@ PASSES = {
     # Lab 6
     # Lab 7
     # Lab 8
+    "lab08-ring_all_reduce/wrong_library": "it sums right; the grader sees dist.all_reduce",
     # Lab 9
+    "lab09-stored_bytes/wrong_refuses_one": "it knows the self-check's scheme; the grader's differ",
+    "lab09-adam8bit/wrong_kept_elsewhere": "`state` is small; the grader meters the whole step",
     # Lab 10
     "lab10-tiled_attention/wrong_torchs_own": "it is right; the grader sees torch's attention",
 }
+_DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 ENTRIES = [
     pytest.param(lab, entry, id=entry.label)
     for lab in lab_names()
@@ -45,15 +50,18 @@ ENTRIES = [
 
 @cache
 def _names(lab: str) -> dict[str, Any]:
-    """The definitions of a solved lab, without cells that only show something."""
+    """What a solved lab defines. Of demos and self-checks only the definitions are run."""
     matplotlib.use("agg")
     names: dict[str, Any] = {"__name__": "notebook"}
     tasks = {task.id for task in find_lab(lab).tasks}
     for cell in solved(lab)["cells"]:
         marks = cell["metadata"].get("nbgrader", {})
-        shows = "raises-exception" in cell["metadata"].get("tags", [])
-        if cell["cell_type"] == "code" and not shows and marks.get("grade_id") not in tasks:
-            exec("".join(cell["source"]), names)
+        if cell["cell_type"] != "code" or marks.get("grade_id") in tasks:
+            continue
+        tree = ast.parse("".join(cell["source"]))
+        if "raises-exception" in cell["metadata"].get("tags", []):
+            tree.body = [part for part in tree.body if isinstance(part, _DEFINITIONS)]
+        exec(compile(tree, "<cell>", "exec"), names)
     return names
 
 

@@ -1,6 +1,6 @@
 """Probes of lab 9, quantization: one module for each subject."""
 
-from peakmem.probes.lab09.adam8bit import adam8bit_step, trained
+from peakmem.probes.lab09.adam8bit import adam8bit_step, large_steps, trained
 from peakmem.probes.lab09.int4 import pack_int4
 from peakmem.probes.lab09.leak import find_the_leak, gradient_through
 from peakmem.probes.lab09.lora import adapted, lora
@@ -20,6 +20,7 @@ __all__ = [
     "find_the_leak",
     "gradient_through",
     "int8_linear",
+    "large_steps",
     "lora",
     "nf4",
     "pack_int4",

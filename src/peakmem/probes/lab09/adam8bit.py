@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -55,8 +56,8 @@ def trained(
     """Train a network of two layers by `step(params, grads, state, lr, **options)`.
 
     Returns the `losses` before each step and after the last; `state_bytes`, the bytes of the
-    state's tensors; `n_values`, the size of each parameter; and `changed`, whether a step wrote
-    into the gradients.
+    state's tensors and arrays, those in objects included; `n_values`, the size of each parameter;
+    and `changed`, whether a step wrote into the gradients.
     """
     generator = torch.Generator().manual_seed(seed)
     shapes = [(width, 4 * width + 1), (4 * width + 1,), (4 * width + 1, 8)]
@@ -80,13 +81,28 @@ def trained(
             step(params, grads, state, 0.01, **(options or {}))
         changed |= not all(map(torch.equal, before, grads))
         losses.append(now.item())
-    storages = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors_in(state)}
+    storages = {
+        t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors_in(_opened(state))
+    }
     return {
         "losses": [*losses, loss().item()],
         "state_bytes": sum(storage.nbytes() for storage in storages.values()),
         "n_values": [param.numel() for param in params],
         "changed": changed,
     }
+
+
+def _opened(thing: Any) -> Any:
+    """Return a state with arrays as tensors, and objects as dicts of their attributes."""
+    if isinstance(thing, dict):
+        return {key: _opened(value) for key, value in thing.items()}
+    if isinstance(thing, (list, tuple)):
+        return [_opened(value) for value in thing]
+    if isinstance(thing, np.ndarray):
+        return torch.from_numpy(thing)
+    if isinstance(thing, Tensor) or not hasattr(thing, "__dict__"):
+        return thing
+    return _opened(vars(thing))
 
 
 def large_steps(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]:

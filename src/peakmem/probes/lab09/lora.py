@@ -56,9 +56,10 @@ def adapted(
 
     Returns the base's original `weight` and `bias` (None without one), and inputs `x`; the outputs
     at the `start` and after training (`trained`), with the gradient of x for an upstream of ones
-    (`x_gradient`; None if there's none); the `trainable` parameters afterwards, and whether
-    training changed the base (`base_changed`). `merged` is the output of merge()'s result, or of
-    the module itself if merge() `returned` nothing; `moved` is the change of the base's weight.
+    (`x_gradient`; None if there's none); the `trainable` parameters afterwards, which of them were
+    `zero_at_start`, and whether training changed the base (`base_changed`). `merged` is the output
+    of merge()'s result, or of the module itself if merge() `returned` no new linear layer; `moved`
+    is the change of the base's weight.
     """
     linear, x, y = _layer_and_data(n_in, n_out, bias, seed)
     base = list(linear.parameters())
@@ -66,6 +67,7 @@ def adapted(
     torch.manual_seed(seed)
     module = make(linear, rank, alpha)
     start = module(x)
+    zero = [not p.any() for p in module.parameters() if p.requires_grad]
     trainable = _trained(module, x, y, steps)
     leaf = x.clone().requires_grad_()
     output = module(leaf)
@@ -73,17 +75,19 @@ def adapted(
     trained = _array(output)
     changed = not all(map(torch.equal, before, base))
     merged = module.merge()
-    after = merged if callable(merged) else module
+    returned = isinstance(merged, nn.Linear) and merged is not module and merged is not linear
+    after = merged if returned else module
     return {
         "weight": _array(before[0]),
         "bias": _array(before[1]) if bias else None,
         "x": _array(x),
         "start": _array(start),
         "trainable": [_array(parameter) for parameter in trainable],
+        "zero_at_start": zero,
         "trained": trained,
         "x_gradient": None if leaf.grad is None else _array(leaf.grad),
         "base_changed": changed,
-        "returned": callable(merged),
+        "returned": returned,
         "merged": _array(after(x)),
         "moved": _array(linear.weight - before[0]),
     }

@@ -50,14 +50,16 @@ def flat(values: Any) -> list[float]:
 def quantize_symmetric(student: Namespace, calls: Calls) -> Outcomes:
     """Call `quantize_symmetric(x, bits, axis)`, then `dequantize` on its result.
 
-    A value is a dict: `type` and `codes` of the first result, `scale` as a flat list, `decoded`.
+    A value is a dict: `type` and `codes` of the first result; `scale` as a flat list, and its
+    `shape` (empty without an axis, where any will do); and `decoded`.
     """
 
     def there_and_back(x: Tensor, bits: int, axis: int | None) -> dict[str, Any]:
         given = (x, bits) if axis is None else (x, bits, axis)
         codes, scale = student.quantize_symmetric(*given)
         form = {"type": type_of(codes), "codes": codes, "scale": flat(scale)}
-        return {**form, "decoded": student.dequantize(codes, scale)}
+        decoded = student.dequantize(codes, scale)
+        return {**form, "shape": _shape(scale, axis), "decoded": decoded}
 
     return call_each(on_tensors(there_and_back), calls)
 
@@ -66,7 +68,8 @@ def quantize_affine(student: Namespace, calls: Calls) -> Outcomes:
     """Call `quantize_affine(x, bits, axis)` for each of `calls`.
 
     A value is a dict: `type` and `codes` of the first result; `scale` and `zero_point` as flat
-    lists; and whether codes less the zero point would wrap around (`wraps`).
+    lists, and the `shape` of both (empty without an axis, where any will do); and whether codes
+    less the zero point would wrap around (`wraps`).
     """
 
     def call(x: Tensor, bits: int, axis: int | None) -> dict[str, Any]:
@@ -74,9 +77,15 @@ def quantize_affine(student: Namespace, calls: Calls) -> Outcomes:
         codes, scale, zero_point = student.quantize_affine(*given)
         form = {"type": type_of(codes), "codes": codes}
         wraps = type_of(zero_point) in ("uint8", "int8")
-        return {**form, "scale": flat(scale), "zero_point": flat(zero_point), "wraps": wraps}
+        shape = _shape(scale, axis) + _shape(zero_point, axis)
+        steps = {"scale": flat(scale), "zero_point": flat(zero_point), "shape": shape}
+        return {**form, **steps, "wraps": wraps}
 
     return call_each(on_tensors(call), calls)
+
+
+def _shape(steps: Any, axis: int | None) -> list[int]:
+    return [] if axis is None else list(torch.as_tensor(steps).shape)
 
 
 def int8_linear(student: Namespace, calls: Calls) -> Outcomes:
@@ -87,8 +96,8 @@ def int8_linear(student: Namespace, calls: Calls) -> Outcomes:
 def nf4(student: Namespace, calls: Calls) -> Outcomes:
     """Call `nf4_encode(x, block)`, then `nf4_decode` on copies of its result.
 
-    A value is a dict: `type` and `stored_bytes` of the packed codes, `absmax` as a flat list, and
-    `decoded`. Without a block, the student's default applies.
+    A value is a dict: `type` and `stored_bytes` of the packed codes, `absmax` as a flat list and
+    its `absmax_type`, and `decoded`. Without a block, the student's default applies.
     """
 
     def there_and_back(x: Tensor, block: int | None) -> dict[str, Any]:
@@ -97,6 +106,7 @@ def nf4(student: Namespace, calls: Calls) -> Outcomes:
         form = {"type": type_of(packed), "stored_bytes": storage_bytes(packed)}
         copies = (torch.as_tensor(packed).clone(), torch.as_tensor(absmax).clone())
         decoded = student.nf4_decode(*copies, len(x), *given)
+        form["absmax_type"] = type_of(copies[1])
         return {**form, "absmax": flat(absmax), "decoded": decoded}
 
     return call_each(on_tensors(there_and_back), calls)
