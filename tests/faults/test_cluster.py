@@ -237,11 +237,11 @@ def test_gpu_work_waits_for_another_worker_with_a_gpu(standing, visitors, folder
     by = [json.loads(path.read_text()) for path in folder.glob("wait-*.*")]
     assert len(by) >= 3
     assert all(gpu in pids or another in pids for pids in by)
-    monkeypatch.setattr(cluster_workers, "_NOBODY", 2.0)
     (folder / "go").unlink()
     doing = _in_a_thread(run(standing, folder, ["wait-c"], wants_gpu=True))
     doing.__enter__()
     until_true(lambda: begun(folder, "wait-c"))
+    monkeypatch.setattr(cluster_workers, "_NOBODY", 2.0)
     os.kill(another, signal.SIGKILL)
     with pytest.raises(RuntimeError, match="no worker with the resource GPU for 2 s"):
         doing.end()
@@ -252,11 +252,11 @@ def test_work_without_a_gpu_is_done_where_the_cluster_has_none(standing, folder)
 
 
 def test_a_cluster_that_all_workers_leave_is_named(dask, folder, monkeypatch):
-    monkeypatch.setattr(cluster_workers, "_NOBODY", 2.0)
     only = dask.worker()
     doing = _in_a_thread(run(dask, folder, ["wait-a"]))
     doing.__enter__()
     until_true(lambda: begun(folder, "wait-a"))
+    monkeypatch.setattr(cluster_workers, "_NOBODY", 2.0)
     os.kill(only, signal.SIGTERM)
     with pytest.raises(RuntimeError, match=r"no worker that may grade for 2 s\. Start some"):
         doing.end()

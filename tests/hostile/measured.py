@@ -240,11 +240,12 @@ def by_windows(thread):
 _FORKED = """
 kept = []
 def child(work):
-    ours, theirs = socket.socketpair()
+    said, says = os.pipe()
+    end, kept_open = os.pipe()
     if os.fork() == 0:
-        try: theirs.send(b'y' if work() else b'n'); theirs.recv(1)
+        try: os.write(says, b'y' if work() else b'n'); os.read(end, 1)
         finally: os._exit(0)
-    return ours
+    return said
 """
 
 MEASURED_ATTACKS = [
@@ -349,7 +350,7 @@ def work(call, greedy):
 def work(call, greedy):
     if not kept:  # before the moments are made, a child of this process has room for more
         kept.append(child(lambda: touch(bytearray(N))))
-        assert kept[0].recv(1) == b"y"
+        assert os.read(kept[0], 1) == b"y"
     return call()
 """,
         ("NPROC",),
@@ -364,7 +365,7 @@ def work(call, greedy):
 def work(call, greedy):
     if not kept:
         kept.append(child(lambda: touch(window('/dev/shm/sparse'))))
-        assert kept[0].recv(1) == b"y"
+        assert os.read(kept[0], 1) == b"y"
     return call()
 """,
         ("NPROC", "held"),
@@ -374,7 +375,7 @@ def work(call, greedy):
         "in-a-child-that-stays",
         _FORKED
         + "held = bytearray(1)\n"
-        + "ours = child(lambda: touch(bytearray(N)))\nassert ours.recv(1) == b'y'\n"
+        + "said = child(lambda: touch(bytearray(N)))\nassert os.read(said, 1) == b'y'\n"
         + "def work(call, greedy): return call()",
         ("children",),
         says="left processes running",
