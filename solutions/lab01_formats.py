@@ -842,7 +842,7 @@ self_check(
         Case((2.0**-126 - 2.0**-151,), "0x00800000", "rounds up to the smallest normal number"),
         Case((2.0**128 - 2.0**104 + 2.0**102,), "0x7F7FFFFF", "a quarter gap above the largest"),
         Case((2.0**128 - 2.0**103,), "0x7F800000", "half a gap above the largest: infinity"),
-        Case((-1e39,), "0xFF800000", "beyond the largest number, downwards"),
+        Case((-1.5 * 2.0**128,), "0xFF800000", "beyond the largest number, downwards"),
         Case((math.inf,), "0x7F800000", "infinity has exponent field 255 and fraction 0"),
         Case((0.0,), "0x00000000", "zero has no leading 1 to look for"),
         Case((-0.0,), "0x80000000", "-0.0 has its own pattern, though -0.0 == 0.0"),

@@ -105,10 +105,12 @@ self_check(
         Case((3, "int4"), 2, "12 bits are a byte and a half: round up"),
         Case((4, "int4"), 2, "two numbers share a byte"),
         Case((10, "fp8"), 10, "8 bits are 1 byte"),
+        Case((10, "int8"), 10, "8 bits are 1 byte"),
+        Case((0, "int4"), 0, "nothing takes no bytes"),
         Case((10, "fp64"), 80, "64 bits are 8 bytes"),
         Case((10**17 + 1, "fp16"), 2 * 10**17 + 2, "use integers throughout: no float holds this"),
         Case((2**54 + 1, "int4"), 2**53 + 1, "use integers throughout: n / 2 is a float"),
-        Case((1, "float32"), raises=ValueError, hint="'float32' isn't one of the seven names"),
+        Case((1, "FP32"), raises=ValueError, hint="'FP32' isn't one of the seven names"),
     ],
     equal=whole(),
 )
@@ -281,7 +283,7 @@ def inconsistent_rows(table: list[dict]) -> set[str]:
 # Self-check of 2.3, rows that do not add up
 sample_rows = [
     dict(zip(KEYS, (name, 10, d, 12, 64), strict=True))
-    for name, d in [("good", 768), ("wide", 770), ("narrow", 720)]
+    for name, d in [("good", 768), ("Wide", 769), ("narrow", 720)]
 ]
 
 
@@ -296,8 +298,8 @@ self_check(
     [
         Case(
             (sample_rows,),
-            ["narrow", "wide"],
-            "the names of rows where 12 x 64 = 768 isn't d_model: 770 and 720",
+            ["Wide", "narrow"],
+            "the names of rows where 12 x 64 = 768 isn't d_model: 769 and 720",
             label="three rows",
         ),
         Case((sample_rows[:1],), [], "12 x 64 is 768: nothing to report", label="one good row"),
@@ -400,6 +402,7 @@ self_check(
         Case(("attention", 2, 3, 4, 2), 384, "both terms grow with the batch"),
         Case(("attention", 3, 1, 4, 2), 222, "probabilities grow with the square of s"),
         Case(("attention", 3, 2, 5, 2), 510, "2 heads for a width of 5: use n_heads, not d_head"),
+        Case(("attention", 7, 2, 3, 1), 952, "add whole numbers: 5as/h is a float, and rounded"),
         Case(("attention", 2, 1, 4, 2), 88, "11sbh", kwargs={"attention": "flash"}),
         Case(
             ("", 2, 1, 4, 2),
@@ -604,6 +607,12 @@ residual = [
     operation_of("y", ["r"], ["r"]),
 ]
 relu = [operation_of("y", ["x"], ["y"])]
+shared = [
+    operation_of("h", ["x"], ["x"]),
+    operation_of("a", ["h"], []),
+    operation_of("b", ["a"], ["h", "a"]),
+    operation_of("c", ["h", "a", "b"], ["h", "a", "b"]),
+]
 chain_graph = [operation_of(f"t{i}", [f"t{i - 1}"], [f"t{i - 1}"]) for i in range(50)]
 in_inference = [("h", 0, 2), ("a", 1, 2), ("r", 2, 3), ("y", 3, 3)]
 in_training = [("h", 0, 6), ("a", 1, 2), ("r", 2, 4), ("y", 3, 3)]
@@ -624,6 +633,12 @@ self_check(
             label="training",
         ),
         Case((relu, True), [("y", 0, 1)], "an operation may save its own output", label="relu"),
+        Case(
+            (shared, True),
+            [("h", 0, 5), ("a", 1, 5), ("b", 2, 4), ("c", 3, 3)],
+            "the latest of all steps counts: b's backward, at 5, needs h, which b doesn't read",
+            label="saved by two",
+        ),
     ],
 )
 if predicted(predicted_live_inference, predicted_live_training, question="how many are live?"):
@@ -685,8 +700,9 @@ self_check(
         ),
         Case(([(10, -2, 0), (5, 2, 9)], 3), [10, 0, 5], "cut off what lies outside"),
         Case(([(10, -5, -3), (5, 7, 9)], 3), [0, 0, 0], "both lie outside"),
-        Case(([(5, 0, 1), (5, 0, 1)], 2), [10, 10], "two tensors may be equal"),
+        Case(([(2**40, 0, 1), (2**40, 0, 1)], 2), [2**41, 2**41], "two tensors may be equal"),
         Case(([], 2), [0, 0], "nothing lives"),
+        Case(([(5, 0, 1)], 0), [], "no steps"),
     ],
     equal=whole(),
 )

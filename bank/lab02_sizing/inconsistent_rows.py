@@ -85,3 +85,9 @@ def inconsistent_rows(table):
 """Finds heads that are too wide only."""
 def inconsistent_rows(table):
     return {row["name"] for row in table if row["n_heads"] * row["d_head"] > row["d_model"]}
+
+
+# %% wrong: tolerates_one
+"""Takes widths that differ by one for equal."""
+def inconsistent_rows(table):
+    return {row["name"] for row in table if abs(row["n_heads"] * row["d_head"] - row["d_model"]) > 1}

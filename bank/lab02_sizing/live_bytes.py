@@ -163,3 +163,16 @@ def live_bytes(tensors, n_steps):
     for size, first, last in tensors:
         live[max(first, 0) : max(last + 1, 0)] += size
     return live.tolist()
+
+
+# %% wrong: in_32_bits
+"""Adds up in 32 bits, which wrap around."""
+import numpy as np
+
+
+def live_bytes(tensors, n_steps):
+    sizes = np.array([size for size, _, _ in tensors], np.int64).astype(np.int32)
+    live = np.zeros(n_steps, np.int32)
+    for size, (_, first, last) in zip(sizes, tensors, strict=True):
+        live[max(first, 0) : max(last + 1, 0)] += size
+    return live

@@ -48,6 +48,21 @@ def weight_bytes(n_params, dtype):
     return (n_params * BITS[dtype] + 7) // 8
 
 
+# %% right: own_error
+"""An error of its own, which is a ValueError."""
+BITS = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
+
+
+class UnknownFormat(ValueError):
+    pass
+
+
+def weight_bytes(n_params, dtype):
+    if dtype not in BITS:
+        raise UnknownFormat(dtype)
+    return (n_params * BITS[dtype] + 7) // 8
+
+
 # %% wrong: a_byte_for_int4
 """Takes a byte for the least that a number can have."""
 BYTES = {"fp64": 8, "fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1, "int4": 1}

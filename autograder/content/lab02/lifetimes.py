@@ -80,7 +80,7 @@ def _sources_listed(graph: _Graph, training: bool) -> _Lives:
 
 
 def _random_graph(rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Operations that each read one or two values, some of them old, and save some or none."""
+    """Operations that each read one or two values, some of them old, and save any or none."""
     names = ["x"]
     graph = []
     for i in range(int(rng.integers(4, 12))):
@@ -88,7 +88,9 @@ def _random_graph(rng: np.random.Generator) -> list[dict[str, Any]]:
         if i and rng.random() < 0.4:
             inputs.append(names[int(rng.integers(len(names)))])
         name = f"t{i}"
-        saves = [value for value in dict.fromkeys([*inputs, name]) if rng.random() < 0.4]
+        old = names[int(rng.integers(len(names)))]  # a backward may need what nobody reads here
+        chances = {old: 0.2} | dict.fromkeys([*inputs, name], 0.4)
+        saves = [value for value, chance in chances.items() if rng.random() < chance]
         size = int(rng.integers(1, 1000))
         graph.append({"name": name, "inputs": inputs, "output_bytes": size, "saves": saves})
         names.append(name)
@@ -107,12 +109,22 @@ def _op(name: str, inputs: str, saves: str, size: int = 4) -> dict[str, Any]:
 _CHAIN = [_op("a", "x", "x"), _op("b", "a", "a"), _op("c", "b", "c"), _op("d", "c", "")]
 _RESIDUAL = [_op("h", "x", "x"), _op("a", "h", "h"), _op("r", "h a", ""), _op("y", "r", "r")]
 _UNSAVED = [_op("h", "x", ""), _op("a", "h", ""), _op("b", "a", ""), _op("y", "b h", "")]
+_UNREAD = [_op("a", "x", ""), _op("b", "a", "x"), _op("c", "b", "a"), _op("d", "c", "")]
 _TWICE = [_op("a", "x", "x"), _op("b", "a a", "a"), _op("c", "b", "b"), _op("d", "a c", "a c")]
 
 
 def _lifetime_cases(rng: np.random.Generator) -> list[Case]:
     drawn = [_random_graph(rng) for _ in range(12)]
-    fixed = [_CHAIN, _RESIDUAL, _UNSAVED, _TWICE, [_op("y", "x", "x")], [_op("y", "x", "y")], []]
+    fixed = [
+        _CHAIN,
+        _RESIDUAL,
+        _UNSAVED,
+        _TWICE,
+        _UNREAD,
+        [_op("y", "x", "x")],
+        [_op("y", "x", "y")],
+        [],
+    ]
 
     def case(graphs: Sequence[_Graph], training: bool, fixed: bool = False) -> Case:
         part = "training" if training else "inference"
@@ -221,7 +233,8 @@ def _live_cases(rng: np.random.Generator) -> list[Case]:
         tensors.append([int(rng.integers(1, 100)), *tensors[1][1:]])
         return [tensors, n_steps]
 
-    two_buffers = [[[10, i, i + 1] for i in range(6)], 7]
+    # No sum of these fits into 32 bits.
+    two_buffers = [[[10**10, i, i + 1] for i in range(6)], 7]
     grows = [[[10, i, 11 - i] for i in range(6)], 12]
     outside = [[[5, -9, -2], [7, 9, 12], [3, -2, 20], [2, 4, 4]], 5]
     return [

@@ -35,11 +35,12 @@ _inconsistent = _where(lambda row: row["n_heads"] * row["d_head"] != row["d_mode
 
 
 def _table(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
-    """Rows that add up, and rows that fail it by much, by a remainder, or by the size of a head."""
+    """Rows that add up, and rows that fail it by 1, by a remainder, or by the size of a head."""
     rows = []
     for index in rng.permutation(count):
         n_heads, d_head = int(rng.integers(2, 100)), int(rng.integers(16, 200))
-        off = (0, 0, int(rng.integers(1, n_heads)), n_heads, -n_heads)[int(rng.integers(5))]
+        remainder = int(rng.integers(1, n_heads))
+        off = (0, 0, remainder, n_heads, -n_heads, 1, -1)[int(rng.integers(7))]
         d_model = n_heads * d_head + off
         row = (f"model-{index}", int(rng.integers(1, 100)), d_model, n_heads, d_head)
         rows.append(dict(zip(_KEYS, row, strict=True)))
@@ -49,7 +50,8 @@ def _table(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
 def _cases(rng: np.random.Generator) -> list[Case]:
     gpt3 = [dict(zip(_KEYS, row, strict=True)) for row in _GPT3]
     drawn = [[_table(rng, count)] for count in (4, 8, 8, 30)]
-    fixed = [[gpt3], [[]], [gpt3[:1]], [gpt3[6:7]]]
+    by_one = [{**gpt3[0], "name": f"{width}", "d_model": width} for width in (767, 768, 769)]
+    fixed = [[gpt3], [[]], [gpt3[:1]], [gpt3[6:7]], [by_one]]
     return [
         Case(("names",), {"calls": drawn}),
         Case(("names",), {"calls": fixed}, fixed=True),
