@@ -141,7 +141,10 @@ def flushed_fraction(grads: list[torch.Tensor], dtype: str, scale: float) -> flo
 def share_of(*values, dtype="float16", scale=1.0):
     """Return the share of one tensor's values, or of several tensors' if lists are given."""
     lists = [value if isinstance(value, list) else [value] for value in values]
-    return flushed_fraction([torch.tensor(one) for one in lists], dtype, scale)
+    grads = [torch.tensor(one) for one in lists]
+    given = [grad.tolist() for grad in grads]
+    share = flushed_fraction(grads, dtype, scale)
+    return share if [grad.tolist() for grad in grads] == given else "grads changed"
 
 
 example = [1e-8, 1e-3, 0.0]
@@ -391,6 +394,17 @@ def train_on(gradients, clipped=(), **settings):
     return values, scales
 
 
+def last_scales(steps):
+    """Return the last two scales of good steps with the default settings, as exponents of two."""
+    weight, scaler, scales = nn.Parameter(torch.zeros(())), LossScaler(), []
+    optimizer, weight.grad = torch.optim.SGD([weight], lr=0.5), torch.zeros(())
+    for _ in range(steps):
+        scaler.step(optimizer)
+        scaler.update()
+        scales.append(math.log2(scaler.scale(1.0)))
+    return scales[-2:]
+
+
 def two_groups(first, last):
     """Return three weights after a step with decay: of two groups, the second without a gradient."""
     weights = [nn.Parameter(torch.tensor(1.0)) for _ in range(3)]
@@ -419,6 +433,7 @@ self_check(
             "step unscales again after each update: forget there that unscale_ was called",
         ),
         Case(([1.0] * 4,), ([0.5, 0, -0.5, -1], [8, 16, 16, 32]), "interval=2", fast),
+        Case((2000,), [16, 17], "by default, interval=2000", function=last_scales),
         Case(
             ([1.0, 1.0, math.inf],),
             ([0.5, 0.0, 0.0], [8, 24, 6]),
@@ -897,6 +912,24 @@ def overflow_skipped():
     return f"{len(losses)} losses, {int((weights_of(model) != 1).sum())} weights moved"
 
 
+class Line(nn.Module):
+    """A weight of 1 that is multiplied by the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return self.weight.float() * x
+
+
+def three_batches():
+    """Return losses and the weight after three batches, the second too large for float16."""
+    model = Line()
+    losses = train(model, [(0.25,), (2.0**30,), (0.5,)], "float16")
+    return losses, model.weight.item()
+
+
 LOW = ("float16", "bfloat16")
 FALL = "3 losses that fall, starting from 4.95 / PARTS"
 EQUAL = "3 equal losses"
@@ -925,7 +958,15 @@ self_check(
             function=overflow_skipped,
             wrong=WHOLE,
         ),
+        Case(
+            (),
+            ([0.25, 0.975 * 2**30, 0.975 / 2], 0.925),
+            "a step per batch, lr=0.1 by default; after an overflow the next step is made",
+            label="losses and weight; the second of three batches overflows",
+            function=three_batches,
+        ),
     ],
+    equal=close(1e-3),
 )
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-train", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
@@ -1077,13 +1118,14 @@ def trace_of(module, x, dtype):
 
 
 def left_behind(module, x):
-    """Return what a call leaves: hooks, changed buffers, and whether random numbers go on."""
+    """Return what a call leaves: hooks, what has changed, and whether random numbers go on."""
     before = copy.deepcopy(module.state_dict())
     torch.manual_seed(0)
     expected = torch.rand(1)
     torch.manual_seed(0)
     dtype_trace(module, x, torch.bfloat16)
     changed = [name for name, value in module.state_dict().items() if (value != before[name]).any()]
+    changed += [] if module.training else ["training mode"]
     hooks = sum(len(part._forward_hooks) for part in module.modules())
     return hooks, changed, torch.equal(torch.rand(1), expected)
 
@@ -1126,7 +1168,7 @@ self_check(
             (batch_norm, rows),
             (0, [], True),
             "leave no trace: run the copy, within torch.random.fork_rng()",
-            label="hooks left, buffers changed, random numbers kept",
+            label="hooks left, buffers or mode changed, random numbers kept",
             function=left_behind,
         ),
     ],

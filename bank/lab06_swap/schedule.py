@@ -400,3 +400,55 @@ def schedule(stages, budget_bytes, link_bytes_per_s):
     if max(s.saved_bytes for s in stages) > budget_bytes:
         raise ValueError
     return []
+
+
+# %% wrong: uses_up_stages
+"""Takes the caller's list of stages apart."""
+import itertools
+
+import peakmem
+from peakmem.swapping import simulate
+
+
+def schedule(stages, budget_bytes, link_bytes_per_s):
+    if max(s.saved_bytes for s in stages) > budget_bytes:
+        raise ValueError
+    n, best, least = len(stages), [], float("inf")
+    for chosen in itertools.product((0, 1), repeat=n):
+        swapped = [i for i in range(n) if chosen[i]]
+        copies = [("out", i, i) for i in swapped] + [("in", i, n - 1) for i in swapped[::-1]]
+        try:
+            makespan = simulate(stages, budget_bytes, link_bytes_per_s, copies).makespan
+        except peakmem.Infeasible:
+            continue
+        if makespan < least:
+            best, least = copies, makespan
+    while stages:
+        stages.pop()
+    return best
+
+
+# %% wrong: equal_does_not_fit
+"""Where the stages take exactly the budget, one of them goes out. [earns 2]"""
+import itertools
+
+import peakmem
+from peakmem.swapping import simulate
+
+
+def schedule(stages, budget_bytes, link_bytes_per_s):
+    if max(s.saved_bytes for s in stages) > budget_bytes:
+        raise ValueError
+    n, best, least = len(stages), [], float("inf")
+    if sum(s.saved_bytes for s in stages) < budget_bytes:
+        return []
+    for size in range(min(1, n - 1), n):
+        for swapped in itertools.combinations(range(n - 1), size):
+            copies = [("out", i, i) for i in swapped] + [("in", i, n - 1) for i in swapped[::-1]]
+            try:
+                makespan = simulate(stages, budget_bytes, link_bytes_per_s, copies).makespan
+            except peakmem.Infeasible:
+                continue
+            if makespan < least:
+                best, least = copies, makespan
+    return best

@@ -106,7 +106,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     roomy = sum(stage.saved_bytes for stage in chain.stages)
     cases.append(_case(_PARTS, (chain, roomy, link), chain.work_time))
     largest = max(stage.saved_bytes for stage in chain.stages)
-    cases.append(_case((_FEASIBLE,), (chain, largest - 1, link), math.inf))
+    # Where nothing fits, because of one stage and because of two.
+    for hopeless in ((chain, largest - 1, link), (Chain((Stage(1.0, 2.0, 24, 8),) * 2), 31, link)):
+        cases.append(_case((_FEASIBLE,), hopeless, math.inf))
     return [*cases, *(_case(_PARTS, p, least_time(*p), fixed=True) for p in _fixed())]
 
 
@@ -147,6 +149,8 @@ def _findings(problem: Problem, least: float, outcomes: Any) -> Mapping[str, Fin
             return _all(Finding(True))
         said = f"{where} your function raised {value}: {outcomes[0][2]}"
         return _all(Finding(False, said, tuple(_why_raised(problem)) if gives_up else ()))
+    if kind == "changed":
+        return _all(Finding(False, f"{where} your function changed the stages."))
     if least == math.inf:
         said = f"{where} no plan fits: expected a ValueError, but got {show(value)}."
         return _all(Finding(False, said, ("no_value_error",)))

@@ -121,6 +121,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         [_stage(2**30, 2**43, 2**42), 2.0**31, 2.0**43],  # 1 - 0.5 against 1
         [_stage(2**31, 2**43, 2**43), 2.0**31, 2.0**43],  # 2 - 1 against 1
         [_stage(2**20, 0, 2**44), 2.0**34, 2.0**44],  # all hidden, nothing to recompute
+        [_stage(2**20, 0, 0), 2.0**34, 2.0**44],  # nothing hidden, nothing to recompute
+        [_stage(2**30, 2**42, 0), 2.0**32, 2.0**44],  # 0.5 against 0.25
     ]
     nothing = [_stage(0, 2**40, 0), _stage(0, 0, 0), _stage(0, 2**44, 2**44)]
     return [

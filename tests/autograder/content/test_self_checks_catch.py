@@ -31,6 +31,7 @@ PASSES = {
     # Lab 5
     # Lab 6
     # Lab 7
+    "lab07-loss_scaler/wrong_wraps_torch": "it computes right; the grader sees torch.amp",
     # Lab 8
     "lab08-ring_all_reduce/wrong_library": "it sums right; the grader sees dist.all_reduce",
     # Lab 9
@@ -39,7 +40,6 @@ PASSES = {
     # Lab 10
     "lab10-tiled_attention/wrong_torchs_own": "it is right; the grader sees torch's attention",
 }
-_DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 ENTRIES = [
     pytest.param(lab, entry, id=entry.label)
     for lab in lab_names()
@@ -50,7 +50,7 @@ ENTRIES = [
 
 @cache
 def _names(lab: str) -> dict[str, Any]:
-    """What a solved lab defines. Of demos and self-checks only the definitions are run."""
+    """What a solved lab's cells define; of demos and self-checks only `_defines` parts are run."""
     matplotlib.use("agg")
     names: dict[str, Any] = {"__name__": "notebook"}
     tasks = {task.id for task in find_lab(lab).tasks}
@@ -60,9 +60,16 @@ def _names(lab: str) -> dict[str, Any]:
             continue
         tree = ast.parse("".join(cell["source"]))
         if "raises-exception" in cell["metadata"].get("tags", []):
-            tree.body = [part for part in tree.body if isinstance(part, _DEFINITIONS)]
-        exec(compile(tree, "<cell>", "exec"), names)
+            tree.body = [part for part in tree.body if _defines(part, marks["grade_id"])]
+        exec(compile(tree, "<cell>", "exec", dont_inherit=True), names)
     return names
+
+
+def _defines(part: ast.stmt, grade_id: str) -> bool:
+    """Whether a statement defines a function or a class, or a constant of a demo."""
+    if isinstance(part, ast.Assign) and not grade_id.endswith("-check"):
+        return all(ast.unparse(target).isupper() for target in part.targets)
+    return isinstance(part, (ast.FunctionDef, ast.ClassDef))
 
 
 def _passes(lab: str, entry: Entry) -> bool:
@@ -70,8 +77,8 @@ def _passes(lab: str, entry: Entry) -> bool:
     source = "".join(cell_of(solved(lab), f"{entry.task}-check")["source"])
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            exec(entry.source, names)
-            exec(source, names)
+            for cell in (entry.source, source):  # not with this module's future annotations
+                exec(compile(cell, "<cell>", "exec", dont_inherit=True), names)
     except Exception:  # an answer may raise anything
         return False
     return True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ __all__ = ["plan_joint", "schedule", "worth_swapping"]
 
 Calls = Sequence[Sequence[Any]]
 Outcomes = list[tuple[Any, ...]]
+Stage = Mapping[str, Any]
 
 
 def worth_swapping(student: Namespace, calls: Calls) -> Outcomes:
@@ -20,7 +22,7 @@ def worth_swapping(student: Namespace, calls: Calls) -> Outcomes:
     A call's stage is a dict here, and an object with these attributes to the student.
     """
 
-    def decide(stage: Mapping[str, Any], *rates: float) -> Any:
+    def decide(stage: Stage, *rates: float) -> Any:
         return student.worth_swapping(SimpleNamespace(**stage), *rates)
 
     return call_each(decide, calls)
@@ -32,8 +34,9 @@ def schedule(student: Namespace, calls: Calls) -> Outcomes:
     A call's stages are dicts here, and objects with these attributes to the student.
     """
 
-    def plan(stages: Sequence[Mapping[str, Any]], budget_bytes: int, link: float) -> Any:
-        found = student.schedule([SimpleNamespace(**s) for s in stages], budget_bytes, link)
+    def plan(stages: list[Stage], budget_bytes: int, link: float) -> Any:
+        with _as_objects(stages) as given:
+            found = student.schedule(given, budget_bytes, link)
         return [tuple(copy) for copy in found]
 
     return call_each(plan, calls)
@@ -45,8 +48,24 @@ def plan_joint(student: Namespace, calls: Calls) -> Outcomes:
     A call's stages are dicts here, and objects with these attributes to the student.
     """
 
-    def plan(stages: Sequence[Mapping[str, Any]], budget_bytes: int, link: float) -> Any:
-        found = student.plan_joint([SimpleNamespace(**s) for s in stages], budget_bytes, link)
+    def plan(stages: list[Stage], budget_bytes: int, link: float) -> Any:
+        with _as_objects(stages) as given:
+            found = student.plan_joint(given, budget_bytes, link)
         return [str(treatment) for treatment in found]
 
     return call_each(plan, calls)
+
+
+@contextmanager
+def _as_objects(stages: list[Stage]) -> Iterator[list[SimpleNamespace]]:
+    """Give the stages as objects; those that the block changes are changed in `stages`, too."""
+    given = [SimpleNamespace(**stage) for stage in stages]
+    before = list(given)
+    yield given
+    same = given == before and all(
+        getattr(one, name, None) == value
+        for one, stage in zip(before, stages, strict=True)
+        for name, value in stage.items()
+    )
+    if not same:
+        stages.clear()  # `call_each` says that an argument has changed, not how
