@@ -1106,10 +1106,10 @@ def lora_report(what, bias=True):
         "merged": abs(found["merged"] - found["trained"]).max(),
     }
     learned = abs(found["trained"] - plain.numpy()).max() > 0.01
-    kept = found["returned"] and not found["moved"].any()
+    merges = found["returned"] or bool(found["moved"].any())
     pairs = zip(found["trainable"], found["zero_at_start"], strict=True)
     zeros = sorted(tuple(sorted(array.shape)) for array, zero in pairs if zero)
-    flags = {"frozen": not found["base_changed"], "returned": kept, "zeros": zeros}
+    flags = {"frozen": not found["base_changed"], "returned": merges, "zeros": zeros}
     return {"shapes": shapes, "learned": learned, **flags}.get(what, gap.get(what))
 
 
@@ -1160,7 +1160,7 @@ self_check(
         Case(("frozen",), True, "freeze weight and bias", label="frozen"),
         Case((5.0,), [15] * 4, "alpha / rank = 2.5", label="scale", function=scale_of),
         Case((), [12.0] * 3, "x needs a gradient, too", label="gradient of x", function=slope_of),
-        Case(("returned",), True, "a new nn.Linear; the frozen one stays", label="returned"),
+        Case(("returned",), True, "merge() returns a layer", label="returned"),
         Case(("merged",), 0, "merge() adds alpha / rank times B A to the weight", label="merged"),
         Case(("merged", False), 0, "a layer may have no bias", label="merged, no bias"),
         Case((), (96, True), "x times A, then times B", label="bytes", function=beside_kib),

@@ -756,58 +756,6 @@ class Lora(nn.Module):
         return merged
 
 
-# %% wrong: merged_in_place
-"""Merges into the frozen layer, and returns it. [earns 2]"""
-import torch
-from torch import nn
-
-
-class Lora(nn.Module):
-    def __init__(self, linear, rank, alpha):
-        super().__init__()
-        self.linear = linear.requires_grad_(False)
-        self.scale = alpha / rank
-        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
-        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
-
-    def forward(self, x):
-        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
-
-    def merge(self):
-        has_bias = self.linear.bias is not None
-        merged = self.linear
-        with torch.no_grad():
-            merged.weight += self.scale * self.b @ self.a
-        return merged
-
-
-# %% wrong: merges_twice
-"""Returns a new layer, and merges into the frozen one, too. [earns 2]"""
-import torch
-from torch import nn
-
-
-class Lora(nn.Module):
-    def __init__(self, linear, rank, alpha):
-        super().__init__()
-        self.linear = linear.requires_grad_(False)
-        self.scale = alpha / rank
-        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
-        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
-
-    def forward(self, x):
-        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
-
-    def merge(self):
-        has_bias = self.linear.bias is not None
-        merged = nn.Linear(self.linear.in_features, self.linear.out_features, bias=has_bias)
-        merged.load_state_dict(self.linear.state_dict())
-        with torch.no_grad():
-            merged.weight += self.scale * self.b @ self.a
-        self.linear.weight.data += self.scale * self.b.data @ self.a.data
-        return merged
-
-
 # %% wrong: returns_itself
 """merge() returns the adapter. [earns 2]"""
 import torch
@@ -832,6 +780,29 @@ class Lora(nn.Module):
         with torch.no_grad():
             merged.weight += self.scale * self.b @ self.a
         return self
+
+
+# %% right: merged_in_place
+"""Merges into the frozen layer, and returns it."""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        with torch.no_grad():
+            self.linear.weight += self.scale * self.b @ self.a
+        return self.linear
 
 
 # %% right: frozen_in_a_list

@@ -58,8 +58,8 @@ def adapted(
     at the `start` and after training (`trained`), with the gradient of x for an upstream of ones
     (`x_gradient`; None if there's none); the `trainable` parameters afterwards, which of them were
     `zero_at_start`, and whether training changed the base (`base_changed`). `merged` is the output
-    of merge()'s result, or of the module itself if merge() `returned` no new linear layer; `moved`
-    is the change of the base's weight.
+    of merge()'s result, or of the module itself if merge() `returned` no other layer; `moved` is
+    the change of the base's weight.
     """
     linear, x, y = _layer_and_data(n_in, n_out, bias, seed)
     base = list(linear.parameters())
@@ -75,7 +75,7 @@ def adapted(
     trained = _array(output)
     changed = not all(map(torch.equal, before, base))
     merged = module.merge()
-    returned = isinstance(merged, nn.Linear) and merged is not module and merged is not linear
+    returned = callable(merged) and merged is not module
     after = merged if returned else module
     return {
         "weight": _array(before[0]),
