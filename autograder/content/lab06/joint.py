@@ -153,7 +153,8 @@ def _findings(problem: Problem, least: float, outcomes: Any) -> Mapping[str, Fin
         return _all(Finding(False, f"{where} your function changed the stages."))
     if least == math.inf:
         said = f"{where} no plan fits: expected a ValueError, but got {show(value)}."
-        return _all(Finding(False, said, ("no_value_error",)))
+        shown = _why(problem, value, math.inf) if _is_plan(value, len(problem[0])) else ()
+        return _all(Finding(False, said, ("no_value_error", *shown)))
     if kind != "value" or not _is_plan(value, len(problem[0])):
         said = f"{where} expected {len(problem[0])} treatments, each keep, recompute or swap, "
         short = _is_plan([*value, "keep"], len(problem[0])) if isinstance(value, list) else False
@@ -231,6 +232,7 @@ plan_joint = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
+        "no_value_error": "If no plan fits, raise ValueError.",
         "keeps_everything": "Your plan keeps every stage where they don't all fit.",
         "swaps_everything": "Your plan swaps every stage, needed or not, so compute waits for the "
         "link. Keep the stages that there is room for.",
@@ -241,7 +243,6 @@ plan_joint = Task(
         "never_recomputes": "Your plans never recompute, though a stage with a short forward and "
         "many bytes is faster to recompute than to move. Try all three treatments.",
         "last_left_out": "Your plan has one treatment too few: name the last stage's too.",
-        "no_value_error": "If no plan fits, raise ValueError.",
         "gives_up": "Your function raises ValueError, or lets simulate_plan's Infeasible out, "
         "although a plan fits. Catch Infeasible, and try the next plan.",
         "stops_too_early": "Your plan fits, but a faster one does too. Compare the times of all "
