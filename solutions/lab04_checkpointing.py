@@ -175,15 +175,15 @@ def of_parameters(run):
 
 
 def calls(run):
-    """Return the calls after forward, after backward, and of a forward under no_grad."""
+    """Return the calls of two checkpoints: after forward, after backward, and under no_grad."""
     seen = []
     fn = lambda x: (seen.append(1), x.tanh().exp())[1]  # noqa: E731
-    out = run(fn, x.clone().requires_grad_())
+    out = run(fn, run(fn, x.clone().requires_grad_()))
     counts = [len(seen)]
     out.sum().backward()
     counts.append(len(seen))
     with torch.no_grad():
-        run(fn, x)
+        run(fn, run(fn, x))
     return (*counts, len(seen) - counts[-1])
 
 
@@ -209,9 +209,9 @@ power = lambda x, n, y, nothing: x**n * y  # noqa: E731
 
 
 def several(x, y):
-    """Return two results that share a graph, and an integer."""
+    """Return two results that share a graph, and two without one."""
     h = torch.exp(x * y)
-    return h * h, x.argmax(), h.sin()
+    return h * h, x.argmax(), h.detach(), h.sin()
 
 
 exp_x = tuple(x.exp().tolist())
@@ -251,7 +251,7 @@ self_check(
         same_as_plain(
             gradients,
             "fn may return a tuple. One backward for all its tensors that require a gradient.",
-            "three results",
+            "four results",
             several,
             x,
             y,
@@ -260,11 +260,15 @@ self_check(
         same_as_plain(of_parameters, "torch.autograd.backward reaches parameters.", "parameters"),
         Case(
             (checkpoint,),
-            (1, 2, 1),
-            "fn is called once in forward, once in backward, once under no_grad.",
-            wrong={(1, 1, 1): "Backward has to call fn again: forward keeps nothing."},
+            (2, 4, 2),
+            "Each calls fn once in forward, once in backward, once under no_grad.",
+            wrong={
+                (2, 2, 2): "Backward has to call fn again: forward keeps nothing.",
+                (2, 5, 2): "Call fn on kept_arguments(ctx): on the arguments themselves, backward "
+                "goes on into the first checkpoint.",
+            },
             function=calls,
-            label="calls of fn",
+            label="calls of fn, two checkpoints in a row",
         ),
         same_as_plain(
             drawn,
@@ -928,10 +932,11 @@ def saved_bytes(fn, *inputs) -> int:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab04-saved_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 4.6, what does backward wait for?
-def drops_a_branch(x):
-    unused = torch.exp(x).sum()
+def drops_branches(x):
+    y = x * x
+    unused = torch.exp(x).sum() + x.sin().sum()
     del unused
-    return torch.tanh(x)
+    return y + torch.tanh(x)
 
 
 def gelu_written_out(x):
@@ -944,7 +949,11 @@ def saves(fn, expected, hint, label, of=None, **wrong):
 
 x = torch.randn(1000, requires_grad=True)
 rows = torch.randn(8, 20, requires_grad=True)
-weight, scale = nn.Parameter(torch.randn(50, 20)), torch.ones(20)
+weight = nn.Parameter(torch.randn(50, 20))
+frozen = nn.Parameter(torch.ones(20), requires_grad=False)
+scaled = nn.Module()
+scaled.register_buffer("scale", torch.ones(20))
+scaled.forward = lambda rows: rows * scaled.scale
 self_check(
     saved_bytes,
     [
@@ -979,15 +988,22 @@ self_check(
             rows,
             wrong={4640: "It saves a view of its weight, too: look at base."},
         ),
-        saves(lambda rows: rows * scale, 80, "Buffers count.", "a buffer", rows),
+        saves(lambda rows: rows * frozen, 0, "Frozen parameters don't count.", "frozen", rows),
+        saves(scaled, 80, "Buffers count.", "a buffer", rows),
         saves(
-            drops_a_branch,
-            4000,
-            "Only tanh's result is held.",
-            "a dropped branch",
+            lambda x: x.double() ** 2,
+            8000,
+            "float64 has 8 bytes an element.",
+            "float64",
+        ),
+        saves(
+            drops_branches,
+            8000,
+            "x * x holds x, and tanh its result, perhaps where exp's was. sin's graph is gone.",
+            "dropped branches",
             wrong={
                 0: "Hold on to fn's result until you have counted.",
-                8000: "exp's graph is gone.",
+                12000: "exp's graph is gone.",
             },
         ),
     ],
@@ -1310,9 +1326,10 @@ def recompute_attention_only(block: nn.Module, x: torch.Tensor) -> torch.Tensor:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab04-recompute_attention-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 4.8, attention only
 def block_run(run, length=512, d_model=64, n_heads=8):
-    """Return a dict of kept bytes, softmax and gelu calls, the result, and gradients."""
+    """Return a dict of kept bytes, softmax and gelu calls, the result, gradients, and settings."""
     torch.manual_seed(0)
     block = lab04.attention_block(d_model, n_heads, length)
+    before = dict(vars(block.attention))
     x = torch.randn(1, length, d_model, requires_grad=True)
     with MemoryMeter("cpu").track(block, x) as meter:
         out = run(block, x)
@@ -1325,6 +1342,7 @@ def block_run(run, length=512, d_model=64, n_heads=8):
         "gelu": names.count("aten::gelu"),
         "result": out.detach(),
         "gradients": [x.grad, *(p.grad for p in block.parameters())],
+        "unchanged": vars(block.attention) == before,
     }
 
 
@@ -1346,6 +1364,7 @@ self_check(
             "Gradients of x and all parameters.",
             label="gradients",
         ),
+        Case(("unchanged",), True, "Leave the block's settings as they are."),
         Case(("gelu",), 1, "The MLP runs once."),
         Case(("softmax",), 2, "Attention runs in forward, and again in backward."),
         Case(

@@ -28,6 +28,8 @@ PASSES = {
     "lab03-lean_adam_step/wrong_hidden_in_globals": "of numpy's memory, the peak alone is metered",
     "lab03-lean_adam_step/wrong_in_a_thread": "the meter sees one thread; the kernel sees all",
     # Lab 4
+    "lab04-checkpoint/wrong_torchs_own": "it is right; the grader sees torch's checkpoint",
+    "lab04-run_in_segments/wrong_torchs_own": "it is right; the grader sees torch's checkpoint",
     # Lab 5
     # Lab 6
     # Lab 7
@@ -66,10 +68,10 @@ def _names(lab: str) -> dict[str, Any]:
 
 
 def _defines(part: ast.stmt, grade_id: str) -> bool:
-    """Whether a statement defines a function or a class, or a constant of a demo."""
+    """Whether a statement imports, or defines a function or a class, or a constant of a demo."""
     if isinstance(part, ast.Assign) and not grade_id.endswith("-check"):
         return all(ast.unparse(target).isupper() for target in part.targets)
-    return isinstance(part, (ast.FunctionDef, ast.ClassDef))
+    return isinstance(part, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef))
 
 
 def _passes(lab: str, entry: Entry) -> bool:
