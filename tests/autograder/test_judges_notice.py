@@ -23,6 +23,7 @@ from tests.answers import first_right
 
 TASKS = [task for name in lab_names() for task in find_lab(name).tasks if not task.needs_gpu]
 LEAVES = 8  # of a case, drawn with a fixed seed
+RANKS_EACH_TIME = {"lab08-ring_all_reduce"}  # starting processes takes long
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,17 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
+@pytest.mark.parametrize(
+    "task",
+    [
+        pytest.param(
+            task,
+            id=task.id,
+            marks=[pytest.mark.slow] * (task.ranks and task.id not in RANKS_EACH_TIME),
+        )
+        for task in TASKS
+    ],
+)
 def test_every_leaf_of_a_right_answer_matters_and_nothing_is_never_right(task: Task) -> None:
     """One test for both, since what takes long is to get the right answers."""
     missed = []

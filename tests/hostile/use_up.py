@@ -62,7 +62,7 @@ for folder in ("/dev/shm", "/tmp"):
         "fork-bomb",
         "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
         points=4,
-        shows="was stopped",
+        shows="was stopped|used up its time",
     ),
     Attack(
         "threads",

@@ -272,7 +272,10 @@ def test_a_grade_stays_where_every_worker_dies(tmp_path, monkeypatch):
     assert ends == ["graded", "failed"]
 
 
-@pytest.mark.parametrize("busy", [{1}, {1, 4}], ids=["once", "again"])
+@pytest.mark.parametrize(
+    "busy",
+    [pytest.param({1}, id="once", marks=pytest.mark.slow), pytest.param({1, 4}, id="again")],
+)
 def test_what_the_machine_was_too_busy_for_is_graded_again_after_the_others(
     tmp_path, monkeypatch, busy
 ):

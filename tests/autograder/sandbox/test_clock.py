@@ -12,6 +12,7 @@ import pytest
 
 from autograder.base import limits
 from autograder.base.limits import Allowance, Limits, MachineBusy, ProcessLost
+from autograder.base.proc import stat_fields
 from autograder.sandbox.host import clock
 from autograder.sandbox.host.clock import GRACE, Processes, Stopwatch, Turn, look_at
 from autograder.sandbox.host.sandbox import Sandbox
@@ -301,7 +302,7 @@ libc.clone(ctypes.cast(libc.pause, ctypes.c_void_p), top, 0x4111, None)  # VFORK
 def test_who_waits_for_a_child_is_asleep_and_not_at_the_disk(program):
     process = program(HELD_UP)
     seen = look_at(process.pid)
-    while sorted(clock._stat(f"/proc/{pid}")[0] for pid in seen.computed) != ["D", "S"]:
+    while sorted(stat_fields(f"/proc/{pid}")[0] for pid in seen.computed) != ["D", "S"]:
         os.sched_yield()
         seen = look_at(process.pid)
     seen = look_at(process.pid)
