@@ -151,6 +151,7 @@ GUARDS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_without_its_guards_it_would(
     sandbox: Sandbox, bare: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch

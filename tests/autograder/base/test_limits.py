@@ -56,13 +56,16 @@ def only(result, task):
 @pytest.mark.parametrize(
     "body",
     [
-        "return b'x' * 5_000_000",
-        "return 'x' * 15_000_000",
-        "return [0.123456789] * 900_000",
-        "import numpy\n    return numpy.ones(10**6)",
-        "for _ in range(9_000):\n        try: run(10**3_000)\n        except Exception: pass",
+        pytest.param("return b'x' * 5_000_000", id="bytes", marks=pytest.mark.slow),
+        pytest.param("return 'x' * 15_000_000", id="text"),
+        pytest.param("return [0.123456789] * 900_000", id="numbers", marks=pytest.mark.slow),
+        pytest.param("import numpy\n    return numpy.ones(10**6)", id="array"),
+        pytest.param(
+            "for _ in range(9_000):\n        try: run(10**3_000)\n        except Exception: pass",
+            id="questions",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["bytes", "text", "numbers", "array", "questions"],
 )
 def test_answers_that_are_too_large_cost_their_exercise_and_say_so(kept, body):
     result, size = kept(answering(body))
@@ -93,7 +96,10 @@ FLOODS = {
 }
 
 
-@pytest.mark.parametrize("flood", FLOODS)
+@pytest.mark.parametrize(
+    "flood",
+    [pytest.param(f, marks=[pytest.mark.slow] * (f != "pictures")) for f in FLOODS],
+)
 def test_outputs_that_are_too_large_are_left_out_and_cost_nothing(kept, flood):
     notebook = solved(LAB05)
     source = f"import base64, os\nfrom IPython.display import HTML, display\n{FLOODS[flood]}"

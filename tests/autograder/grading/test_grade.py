@@ -188,6 +188,7 @@ def test_a_function_that_takes_the_process_with_it_costs_its_exercise_only(grade
 CRASH = f"{OS}\ndef {{name}}(*a, **k): os().abort()"
 
 
+@pytest.mark.slow
 def test_any_number_of_functions_that_crash_cost_their_exercises_only(graded, notebook):
     integers, floats = ["integer_value", "fixed_point_value"], ["decode_fp32", "encode_fp32"]
     names = [*integers, *floats, "to_bf16", "careful_sum"]
@@ -394,6 +395,7 @@ def test_code_that_is_hard_to_read_keeps_nobody_waiting(graded, notebook, expres
     assert verdicts[TO_BF16].status == "right"
 
 
+@pytest.mark.slow
 def test_a_sandbox_that_ends_in_the_very_last_call_is_no_fault_of_the_students():
     task = next(task for task in find_lab(LAB05).tasks if task.ask)
     case = replace(draw(task, b"secret", "ada", b"")[0], fixed=True)  # these are run last

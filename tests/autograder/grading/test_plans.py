@@ -98,7 +98,7 @@ def with_a_helper(notebook, task, name, helper):
     cell["source"] += f"\n\n\ndef {name}({arguments}):\n    return {helper}({arguments})"
 
 
-@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize("guarded", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_helper_of_the_same_name_below_is_another_exercises(
     graded, notebook, monkeypatch, guarded
 ):
@@ -161,7 +161,7 @@ HARM = [
 ]
 
 
-@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize("guarded", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("harm", HARM)
 def test_what_an_exercises_cell_does_to_the_process_costs_no_other(
     graded, notebook, monkeypatch, harm, guarded
@@ -179,7 +179,7 @@ def test_what_an_exercises_cell_does_to_the_process_costs_no_other(
     assert (beside == "right") == guarded
 
 
-@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize("guarded", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_an_exercise_that_builds_on_a_wrong_one_is_judged_on_its_own_work(
     graded, notebook, monkeypatch, guarded
 ):
@@ -264,7 +264,7 @@ def test_what_no_other_exercise_spoils_is_given_up_after_the_cases_that_tell(
     assert asked[0] <= len(find_task(FIXED).parts) < cases
 
 
-@pytest.mark.parametrize("held_back", [0.25, 0.0])
+@pytest.mark.parametrize("held_back", [0.25, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_a_loop_in_one_cell_leaves_time_for_the_others(
     graded, notebook, sandbox, monkeypatch, held_back
 ):
@@ -292,7 +292,7 @@ def test_memory_that_another_exercises_cell_holds_is_left_out_where_memory_is_me
     assert [verdict.status for verdict in graded.result.verdicts] == ["right"]
 
 
-@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize("guarded", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_call_of_another_exercise_that_is_not_solved_earns_nothing(monkeypatch, guarded):
     name, task = "lab03_adam", "lab03-adam_step"
     work = released(name)  # in which no exercise is solved, and one's answer is this one's too
@@ -322,7 +322,7 @@ def test_a_call_of_another_exercise_that_is_not_solved_earns_nothing(monkeypatch
 # What must not leave.
 
 
-@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize("guarded", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_solution_that_is_beside_an_exercise_is_never_shown(
     graded, notebook, monkeypatch, guarded
 ):

@@ -278,12 +278,9 @@ with Sandbox(backend=uid_isolation.UserIds()) as sandbox, sandbox.open() as stud
 
 @pytest.mark.skipif(os.getuid() != 0, reason="takes root")
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv, of util-linux")
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "capabilities",
-    [
-        pytest.param(("all",), id="all", marks=pytest.mark.slow),
-        pytest.param(CAPABILITIES, id="docker"),
-    ],
+    "capabilities", [pytest.param(("all",), id="all"), pytest.param(CAPABILITIES, id="docker")]
 )
 def test_budgets_hold_for_a_user_id(capabilities: tuple[str, ...]) -> None:
     kept = ",".join(["-all", *(f"+{name}" for name in capabilities)])
