@@ -31,6 +31,15 @@ _CHROMIUM = (
 
 
 @pytest.hookimpl(tryfirst=True)  # before fixtures that would start a sandbox
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of slow_tests.txt, before `-m` chooses."""
+    listed = (Path(__file__).parent / "slow_tests.txt").read_text("utf-8").splitlines()
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("sandbox"):
         require_sandbox()
