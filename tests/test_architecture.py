@@ -360,6 +360,39 @@ def test_a_heavy_import_is_found(tmp_path: Path) -> None:
     assert {"torch", "autograder", "planted.core.units"} <= loaded_by("planted", tmp_path)
 
 
+# The tests that take long.
+
+
+def listed_and_gone(tests: Path) -> list[str]:
+    """The lines of slow_tests.txt that name no test function of this folder."""
+    lines = (tests / "slow_tests.txt").read_text("utf-8").splitlines()
+    named = [line for line in lines if not line.startswith("#")]
+    return [line for line in named if not _is_test(tests.parent, line)]
+
+
+def _is_test(root: Path, line: str) -> bool:
+    path, _, name = line.partition("::")
+    file, function = root / path, name.partition("[")[0]
+    return file.is_file() and f"\ndef {function}(" in file.read_text("utf-8")
+
+
+def test_slow_tests_are_listed_by_their_names(repository: Path) -> None:
+    assert listed_and_gone(repository / "tests") == []
+
+
+def test_a_slow_test_that_is_gone_is_found(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_a.py").write_text("\ndef test_b(): ...\n")
+    lines = [
+        "# Why.",
+        "tests/test_a.py::test_b[x]",
+        "tests/test_a.py::test_c",
+        "tests/no.py::test_b",
+    ]
+    (tmp_path / "tests/slow_tests.txt").write_text("\n".join(lines))
+    assert listed_and_gone(tmp_path / "tests") == lines[2:]
+
+
 # What students can read.
 
 
