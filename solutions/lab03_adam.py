@@ -48,7 +48,6 @@ import math
 
 import matplotlib.pyplot as plt
 import torch
-from IPython.display import display
 from tqdm.auto import tqdm
 
 import peakmem
@@ -717,6 +716,8 @@ score("lab03-step_timeline", globals())
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-calculator", "locked": true, "schema_version": 3, "solution": false, "task": false}
 try:
     with lab03.with_hidden_modules():
+        from IPython.display import display
+
         from peakmem.show.widgets import adam_state
 
         display(adam_state())

@@ -50,7 +50,6 @@ from itertools import islice
 
 import matplotlib.pyplot as plt
 import torch
-from IPython.display import display
 from torch.nn import functional as F
 from tqdm.auto import tqdm
 
@@ -885,6 +884,8 @@ except ImportError:
         "Stacked bars: the fixed bytes stay the same, activations grow with the micro-batch.",
     )
 else:
+    from IPython.display import display
+
     display(accumulation())
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-largest_micro_batch-about", "locked": true, "schema_version": 3, "solution": false, "task": false}

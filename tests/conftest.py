@@ -30,7 +30,6 @@ _CHROMIUM = (
 )
 
 
-@pytest.hookimpl(tryfirst=True)  # before fixtures that would start a sandbox
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of slow_tests.txt, before `-m` chooses."""
@@ -40,6 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+@pytest.hookimpl(tryfirst=True)  # before fixtures that would start a sandbox
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("sandbox"):
         require_sandbox()

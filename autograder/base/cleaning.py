@@ -16,7 +16,9 @@ from typing import Any
 
 import nh3
 
-__all__ = ["clean_html", "inert_markdown", "plain_text", "safe_image", "safe_output", "text_of"]
+from autograder.base.plain_text import plain_text, text_of
+
+__all__ = ["clean_html", "inert_markdown", "safe_image", "safe_output"]
 
 _TEXT_TAGS = (
     "a abbr b blockquote br caption code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img "
@@ -65,9 +67,6 @@ _CLEANER = nh3.Cleaner(
     link_rel="noopener noreferrer nofollow",
 )
 
-_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b.?")
-# The last range is halves of surrogate pairs, which can't be written to a file or a database.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 # SVG is left out because it can hold scripts.
 _MAGIC = {
     "image/png": b"\x89PNG\r\n\x1a\n",
@@ -89,24 +88,6 @@ def clean_html(source: str) -> str:
 def _allowed(name: str, value: str) -> str | None:
     pattern = _VALUES.get(name)
     return value if pattern is None or pattern.fullmatch(value) else None
-
-
-def text_of(value: object) -> str:
-    """Return a text of nbformat's JSON (a string or a list of strings) as one string."""
-    if isinstance(value, list):
-        return "".join(part for part in value if isinstance(part, str))
-    return value if isinstance(value, str) else ""
-
-
-def plain_text(value: object) -> str:
-    r"""Return what a terminal would finally show: no colour codes, only the last progress bar.
-
-    >>> plain_text("10%\r100%\n\x1b[31mred\x1b[0m")
-    '100%\nred'
-    """
-    lines = _ANSI.sub("", text_of(value)).split("\n")
-    last = (line.rstrip("\r").rpartition("\r")[2] for line in lines)
-    return _CONTROL.sub("", "\n".join(last))
 
 
 # Bounds for an output's HTML, in characters and in tags: the time to clean it grows with the square

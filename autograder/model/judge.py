@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from autograder.base.cleaning import plain_text
+from autograder.base.plain_text import plain_text
 from autograder.model.banned_uses import Use
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Status, Task, Verdict
 from peakmem.core.errors import NotDefined

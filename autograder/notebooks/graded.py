@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from autograder.base.cleaning import plain_text, safe_image, safe_output, text_of
+from autograder.base.cleaning import safe_image, safe_output
+from autograder.base.plain_text import plain_text, text_of
 from autograder.model.result import Result
 from autograder.notebooks.questions import questions_in
 

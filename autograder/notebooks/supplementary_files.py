@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from autograder.base.cleaning import plain_text
 from autograder.base.course import is_ignored
+from autograder.base.plain_text import plain_text
 from autograder.notebooks.intake import open_folder
 
 __all__ = ["read_beside"]

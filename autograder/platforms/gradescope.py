@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from autograder.base.cleaning import plain_text
 from autograder.base.csv_table import no_formula
+from autograder.base.plain_text import plain_text
 from autograder.model.result import Result
 from autograder.model.status import JUDGED, NEEDS, shown
 from autograder.model.task import Verdict

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from autograder.base.cleaning import inert_markdown, plain_text
+from autograder.base.cleaning import inert_markdown
 from autograder.base.course import COURSE, Course
 from autograder.base.files import write_whole
+from autograder.base.plain_text import plain_text
 from autograder.model.result import Result
 from autograder.model.status import SCORED, capitalized, shown
 from autograder.model.task import Verdict

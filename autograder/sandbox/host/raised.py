@@ -6,7 +6,7 @@ import errno
 import os
 from typing import Any
 
-from autograder.base.cleaning import plain_text
+from autograder.base.plain_text import plain_text
 from peakmem.core.errors import RankError
 
 __all__ = ["explained", "three_texts"]

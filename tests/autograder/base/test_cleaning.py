@@ -7,8 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from nbconvert.filters.markdown_mistune import markdown2html_mistune
 
-from autograder.base.cleaning import clean_html, inert_markdown, plain_text, safe_image, safe_output
+from autograder.base.cleaning import clean_html, inert_markdown, safe_image, safe_output
 from autograder.base.markdown import markdown_to_html
+from autograder.base.plain_text import plain_text
 from tests.autograder.small_class import PNG
 
 HONEST = (

@@ -1,0 +1,29 @@
+"""Text as a terminal would finally show it, without what could steer the terminal."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["plain_text", "text_of"]
+
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b.?")
+# The last range is halves of surrogate pairs, which can't be written to a file or a database.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+def text_of(value: object) -> str:
+    """Return a text of nbformat's JSON (a string or a list of strings) as one string."""
+    if isinstance(value, list):
+        return "".join(part for part in value if isinstance(part, str))
+    return value if isinstance(value, str) else ""
+
+
+def plain_text(value: object) -> str:
+    r"""Return what a terminal would finally show: no colour codes, only the last progress bar.
+
+    >>> plain_text("10%\r100%\n\x1b[31mred\x1b[0m")
+    '100%\nred'
+    """
+    lines = _ANSI.sub("", text_of(value)).split("\n")
+    last = (line.rstrip("\r").rpartition("\r")[2] for line in lines)
+    return _CONTROL.sub("", "\n".join(last))
