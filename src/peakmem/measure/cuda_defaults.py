@@ -12,10 +12,11 @@ from torch._subclasses.fake_tensor import (
     FakeTensor,
 )
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from peakmem.specs.ledger import Ledger, Tensor
 
-__all__ = ["cuda_defaults", "without_counters"]
+__all__ = ["Scratch", "cuda_defaults", "without_counters"]
 
 
 @contextmanager
@@ -31,6 +32,7 @@ def cuda_defaults() -> Iterator[None]:
         for place, name, function in [
             (F, "dropout", _dropout),
             (F, "scaled_dot_product_attention", _attention),
+            (F, "cross_entropy", _cross_entropy),
             *((place, name, _in_fp32(getattr(place, name))) for place, name in _IN_FP32),
         ]:
             stack.enter_context(mock.patch.object(place, name, function))
@@ -41,17 +43,24 @@ def cuda_defaults() -> Iterator[None]:
         yield
 
 
-_IN_FP32: tuple[tuple[Any, str], ...] = (
-    (F, "layer_norm"),
-    (F, "group_norm"),
-    (F, "softmax"),
-    (F, "log_softmax"),
-    (torch, "softmax"),
-    (torch, "log_softmax"),
-    (torch.Tensor, "softmax"),
-    (torch.Tensor, "log_softmax"),
+# CUDA's autocast runs these in fp32: torch's list (docs.pytorch.org/docs/stable/amp.html), without
+# reductions, which read 16 bits and write fp32.
+_NAMES_IN_FP32 = (
+    "acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity "
+    "dist erfinv exp expm1 group_norm hinge_embedding_loss huber_loss kl_div l1_loss layer_norm "
+    "log log10 log1p log2 log_softmax logsumexp margin_ranking_loss mse_loss multi_margin_loss "
+    "multilabel_margin_loss nll_loss pdist poisson_nll_loss pow reciprocal renorm rsqrt sinh "
+    "smooth_l1_loss soft_margin_loss softmax softplus tan triplet_margin_loss __pow__ __rpow__"
+)
+_IN_FP32: tuple[tuple[Any, str], ...] = tuple(
+    (place, name)
+    for name in _NAMES_IN_FP32.split()
+    for place in (F, torch, torch.Tensor)
+    if hasattr(place, name)
 )
 _real_dropout, _real_attention = F.dropout, F.scaled_dot_product_attention
+_real_cross_entropy, _real_log_softmax = F.cross_entropy, torch.log_softmax
+_real_nll_loss = F.nll_loss
 
 
 def _in_fp32(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,14 +95,72 @@ def _attention(
     value: torch.Tensor,
     attn_mask: torch.Tensor | None = None,
     dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """Run fused attention, or operator by operator: no fused kernel groups heads in fp32."""
+    run = _real_attention
+    if enable_gqa and query.shape[-3] != key.shape[-3] and _dtype_of_products(query) == torch.float:
+        run = _operators_of_attention
+    else:
+        dropout_p = 0.0  # fused too, with no mask of its own
+    return run(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+
+
+def _dtype_of_products(x: torch.Tensor) -> torch.dtype:
+    return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+
+
+def _operators_of_attention(*args: Any, **kwargs: Any) -> torch.Tensor:
+    y: torch.Tensor = torch._scaled_dot_product_attention_math(*args, **kwargs)[0]
+    return y
+
+
+def _cross_entropy(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
     *args: Any,
     **kwargs: Any,
 ) -> torch.Tensor:
-    return _real_attention(query, key, value, attn_mask, 0.0, *args, **kwargs)
+    """Run the log softmax in the logits' format under autocast, and only the loss in fp32.
+
+    `cross_entropy` is on autocast's list for the CPU but not for CUDA, where the operators that it
+    calls are: it asks for a log softmax in the logits' dtype, and gets it.
+    """
+    indices = not target.is_floating_point()
+    if not torch.is_autocast_enabled("cpu") or input.dtype == torch.float32 or not indices:
+        return _real_cross_entropy(input, target, weight, *args, **kwargs)
+    with torch.autocast("cpu", enabled=False):
+        log_p = _real_log_softmax(input, min(1, input.ndim - 1))
+        return _real_nll_loss(log_p.float(), target, _to_fp32(weight), *args, **kwargs)
+
+
+class Scratch(TorchDispatchMode):
+    """Has what CUDA's kernels hold beside their results; enter it after the meter, which counts it.
+
+    Softmax's backward first multiplies the gradient by the output, in a tensor of its own.
+    """
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        scratch = args[0] * args[1] if func.name() == "aten::_softmax_backward_data" else None
+        result = func(*args, **(kwargs or {}))
+        del scratch
+        return result
 
 
 def without_counters(ledger: Ledger) -> Ledger:
-    """Return the ledger without step counters: on CUDA, foreach keeps them on the host."""
+    """Return the ledger without step counters: on CUDA, foreach keeps them on the host.
+
+    A fused step keeps them on the device.
+    """
+    if any("_fused_" in event.name for event in ledger.events):
+        return ledger
 
     def counter(tensor: Tensor) -> bool:
         return tensor.owner == "optimizer_state" and tensor.shape == ()

@@ -49,7 +49,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from peakmem.core.errors import require_one_of
-from peakmem.measure.cuda_defaults import cuda_defaults, without_counters
+from peakmem.measure.cuda_defaults import Scratch, cuda_defaults, without_counters
 from peakmem.measure.measure_chain import chain_of
 from peakmem.measure.meter import BuildStep, MemoryMeter, run_measured
 from peakmem.measure.stand_ins import StandIns
@@ -109,6 +109,7 @@ def fake_tensors(device_profile: str) -> Iterator[MemoryMeter]:
         refusing() if on_cuda else nullcontext(),
         _clear_errors(),
         meter,
+        Scratch() if on_cuda else nullcontext(),
         _Outside(fake),
         meter.watch_layers(),
     ):

@@ -67,6 +67,8 @@ class Profile:
     norm_statistics: str | None = "fp32"
     #: Whether autocast runs softmax in fp32.
     fp32_softmax: bool = True
+    #: Whether autocast runs all of cross entropy in fp32, or only the loss after the log softmax.
+    fp32_cross_entropy: bool = True
     #: Whether operators on heads need contiguous tensors.
     copies: bool = True
     #: Whether autocast's casts and temporaries count.
@@ -137,6 +139,11 @@ _TORCH: dict[str, Rule] = {
     "mean over micro-batches": Rule(backward=(("div", ("x",)),)),
 }
 
+# CUDA's kernel first multiplies the gradient by the output, in a tensor of its own.
+_CUDA = _TORCH | {
+    "softmax": Rule(saves=("output",), backward=(("mul", ("~x",)), ("softmax backward", ("x",)))),
+}
+
 _PAPER = _TORCH | {
     "layer norm": Rule(saves=("x",), backward=_TORCH["layer norm"].backward),
     "mask": Rule(backward=_TORCH["mask"].backward),
@@ -147,7 +154,9 @@ _PAPER = _TORCH | {
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {
-        "torch-cuda": Profile(_TORCH, counters=frozenset({"fused"})),
+        "torch-cuda": Profile(
+            _CUDA, counters=frozenset({"fused"}), fp32_cross_entropy=False
+        ),
         "torch-cpu": Profile(
             _TORCH,
             implementation="for-loop",

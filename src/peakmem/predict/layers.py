@@ -85,15 +85,17 @@ class Layers(ABC):
         """Run the head and the loss of `length` tokens of each sequence."""
         tape, rules = self.tape, self.profile.rules
         logits = self._head(h, length)  # (B, T, V)
-        scores = tape.cast(logits, "fp32") if self.autocasts else logits
-        dtype = "fp32" if self.autocasts or not self.profile.eager else scores.dtype
+        wide = self.autocasts and self.profile.fp32_cross_entropy
+        scores = tape.cast(logits, "fp32") if wide else logits
+        dtype = scores.dtype if self.profile.eager else "fp32"
         rows, vocab = logits.shape[0] * logits.shape[1], logits.shape[2]
         rule = rules["log softmax"]
         log_p = tape.apply("log softmax", rule, {"x": scores}, (rows, vocab), dtype)
         log_p.storage.owner = "logits"
+        log_p = tape.cast(log_p, "fp32") if self.autocasts else log_p
         operands = {"x": log_p, "targets": targets}
-        sides = [Side("total weight", (), dtype)]
-        loss = tape.apply("nll", rules["nll"], operands, (), dtype, sides)
+        sides = [Side("total weight", (), log_p.dtype)]
+        loss = tape.apply("nll", rules["nll"], operands, (), log_p.dtype, sides)
         tape.touch([logits, scores])
         return loss
 
