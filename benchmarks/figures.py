@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["Figure", "NotRun"]
 
@@ -20,6 +21,8 @@ class Figure:
     unit: str
     least: float | None = None
     most: float | None = None
+    #: What it summarizes: rows for the record, left out of the printed table.
+    detail: tuple[dict[str, Any], ...] = ()
 
     @property
     def held(self) -> bool:

@@ -90,17 +90,24 @@ def table(outcomes: Sequence[Outcome]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all parts, write the measurements, and print the table; return the exit status."""
     parser = argparse.ArgumentParser(prog="gpu", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=480, help="for all parts (480)")
+    parser.add_argument("--seconds", type=float, default=600, help="for all parts (600)")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument(
+        "--only", nargs="+", metavar="PART", help="take these parts anew, and keep the others"
+    )
     parser.add_argument("--dry-run", action="store_true", help="list the parts; run none")
     parser.add_argument("--out", type=Path, default=Path("docs/measurements"), metavar="DIR")
     options = parser.parse_args(arguments)
     if options.dry_run:
         print(*(f"{part.name:26}{part.seconds:4} s" for part in PARTS), sep="\n")
         return 0
+    unknown = set(options.only or ()) - {part.name for part in PARTS}
+    if unknown:
+        parser.error(f"no part is named {', '.join(sorted(unknown))}; --dry-run lists them")
     there = options.device == "cpu" or torch.cuda.is_available()
     device = torch.device(options.device) if there else None
-    outcomes = run_parts(PARTS, device, options.seconds)
+    parts = [part for part in PARTS if not options.only or part.name in options.only]
+    outcomes = run_parts(parts, device, options.seconds)
     if device is not None and device.type == "cuda":
         _write(outcomes, options.out, torch.cuda.get_device_name(device))
     elif device is not None:
@@ -114,14 +121,30 @@ def _write(outcomes: Sequence[Outcome], folder: Path, device_name: str) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"\W+", "-", device_name.lower()).strip("-")
+    path = folder / f"{name}.json"
+    outcomes = _beside(outcomes, path)
     found = {
         "device": device_name,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "parts": [asdict(outcome) for outcome in outcomes],
     }
-    (folder / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     draw_figures(outcomes, folder / f"{name}.png")
+
+
+def _beside(outcomes: Sequence[Outcome], path: Path) -> list[Outcome]:
+    """Return these outcomes, and those of other parts that were recorded with the same torch."""
+    known = {outcome.part: outcome for outcome in outcomes}
+    if path.exists():
+        record = json.loads(path.read_text("utf-8"))
+        for part in record["parts"] if record["torch"] == torch.__version__ else ():
+            figures = tuple(
+                Figure(**{**figure, "detail": tuple(figure.get("detail", ()))})
+                for figure in part.pop("figures")
+            )
+            known.setdefault(part["part"], Outcome(**part, figures=figures))
+    return [known[part.name] for part in PARTS if part.name in known]
 
 
 if __name__ == "__main__":

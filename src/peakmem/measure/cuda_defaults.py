@@ -139,7 +139,7 @@ def _cross_entropy(
         return _real_nll_loss(log_p.float(), target, _to_fp32(weight), *args, **kwargs)
 
 
-class Scratch(TorchDispatchMode):
+class Scratch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Has what CUDA's kernels hold beside their results; enter it after the meter, which counts it.
 
     Softmax's backward first multiplies the gradient by the output, in a tensor of its own.

@@ -21,9 +21,10 @@ __all__ = ["CONTEXT_BYTES", "Fit"]
 
 #: The least and the most that a torch process takes for CUDA itself. The least: CUDA's modules
 #: loaded lazily, as torch 1.13 and later do. The most: all modules loaded
-#: (github.com/pytorch/pytorch/pull/86509), and cuBLAS's workspace, by default at most 32 MiB, on
-#: Hopper and later (getChosenWorkspaceSize in torch).
-CONTEXT_BYTES = (287_047_680, 666_632_192 + 32 * MiB)
+#: (github.com/pytorch/pytorch/pull/86509), and workspaces, each once for forward's thread and once
+#: for backward's: cuBLAS's (by default 32 MiB on Hopper and later, less before:
+#: getChosenWorkspaceSize in torch) and cuBLASLt's (1 MiB). An H200 showed these 66 MiB.
+CONTEXT_BYTES = (287_047_680, 666_632_192 + 2 * 33 * MiB)
 
 
 @dataclass(frozen=True)

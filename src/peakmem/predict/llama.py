@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from peakmem.predict.grouped_attention import grouped_attention
 from peakmem.predict.layers import Layers
 from peakmem.predict.simulated_autograd import Value
 
@@ -93,7 +94,8 @@ class Llama(Layers):
             k = self._widen(f"{prefix}k", x, shape.key_value_width)
             k = self._view(f"{prefix}k heads", k, undone if shape.key_value_heads > 1 else kept)
             v = self._widen(f"{prefix}v", x, shape.key_value_width)
-            v = self._view(f"{prefix}v heads", v, kept)
+            v_undone = shape.key_value_heads > 1 and not self._fuses_groups
+            v = self._view(f"{prefix}v heads", v, undone if v_undone else kept)
             with tape.holding(q, k):
                 q, k = self._rotated(f"{prefix}q", q), self._rotated(f"{prefix}k", k)
             names += [q, k, v]
@@ -127,4 +129,12 @@ class Llama(Layers):
 
     def _attend(self, prefix: str, q: Value, k: Value, v: Value) -> Value:
         q, k, v = (self.tape.cast(x, self.low) for x in (q, k, v))
-        return self.fused_attention(prefix, q, k, v)
+        if self._fuses_groups:
+            return self.fused_attention(prefix, q, k, v)
+        return grouped_attention(self.tape, self.profile, prefix, q, k, v, self.shape.n_heads)
+
+    @property
+    def _fuses_groups(self) -> bool:
+        """Whether a fused kernel can run this recipe's attention."""
+        grouped = self.shape.n_heads > self.shape.key_value_heads
+        return self.profile.fused_groups or not grouped or self.low != "fp32"

@@ -111,13 +111,13 @@ def as_sent(value: Any) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    """Return the value with tensors as arrays, and 0-dimensional arrays as numbers."""
+    """Return the value with tensors of any device as arrays, and 0-dimensional ones as numbers."""
     if isinstance(value, dict):
         return {key: _numbers(part) for key, part in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(_numbers, value))
     if hasattr(value, "__array__"):
-        array = np.asarray(value)
+        array = np.asarray(value.cpu() if hasattr(value, "cpu") else value)
         return array if array.ndim else array.item()
     return value
 

@@ -30,5 +30,7 @@ def test_the_step_is_that_of_the_allocator(precision: str, checkpointing: str) -
         autocast = torch.bfloat16 if precision == "amp_bf16" else None
         return lambda: training_step(gpt, adamw, [(tokens, targets)], autocast=autocast)
 
-    measured = measure(build_step, "cuda").peak_bytes
-    assert build_ledger(SHAPE, recipe).peak_bytes == pytest.approx(measured, rel=0.02)
+    measured = measure(build_step, "cuda")
+    workspaces = sum(t.bytes for t in measured.live(0) if "workspace" in t.name)
+    predicted = build_ledger(SHAPE, recipe).peak_bytes + workspaces
+    assert predicted == pytest.approx(measured.peak_bytes, rel=0.002)
