@@ -178,6 +178,11 @@ def _of_tokens(logits: Tensor, targets: Tensor) -> Tensor:
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
+def _of_llama(logits: Tensor, targets: Tensor) -> Tensor:
+    """The loss of LlamaForCausalLM, in fp32."""
+    return _of_tokens(logits.float(), targets)
+
+
 # Models of the library transformers, made from their configurations.
 
 
@@ -232,7 +237,8 @@ def _llama(shape: ModelShape, recipe: Recipe) -> Case:
 
     def build(device: torch.device) -> Step:
         module = _placed(make, recipe, device)
-        return Step(module, _of_tokens, _tokens(shape, recipe, device), recipe)
+        loss = _of_llama if recipe.precision in _AUTOCAST else _of_tokens
+        return Step(module, loss, _tokens(shape, recipe, device), recipe)
 
     heads = f"{shape.n_heads}:{shape.key_value_heads} heads{' tied' if shape.tied else ''}"
     return Case(f"Llama {heads} {_in_words(recipe)}", recipe, build, shape)

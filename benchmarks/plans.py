@@ -139,7 +139,8 @@ def link_bytes_per_s(device: torch.device) -> float:
     x = torch.ones(nbytes, dtype=torch.uint8, device=device)
     link = StreamLink(device) if device.type == "cuda" else FileLink()
     begun = ended = link.mark()
-    for _ in range(2):  # pinned memory is made once
+    for _ in range(2):  # pinned memory is made once, if the first round is over by the second
+        link.close()
         slots = [Slot(x.untyped_storage())]
         begun = link.out_begins(slots, None)
         link.out_ends(slots)

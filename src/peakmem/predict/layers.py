@@ -85,7 +85,7 @@ class Layers(ABC):
         """Run the head and the loss of `length` tokens of each sequence."""
         tape, rules = self.tape, self.profile.rules
         logits = self._head(h, length)  # (B, T, V)
-        wide = self.autocasts and self.profile.fp32_cross_entropy
+        wide = self.autocasts and (self.profile.fp32_cross_entropy or self._upcasts_logits)
         scores = tape.cast(logits, "fp32") if wide else logits
         dtype = scores.dtype if self.profile.eager else "fp32"
         rows, vocab = logits.shape[0] * logits.shape[1], logits.shape[2]
@@ -98,6 +98,11 @@ class Layers(ABC):
         loss = tape.apply("nll", rules["nll"], operands, (), log_p.dtype, sides)
         tape.touch([logits, scores])
         return loss
+
+    @property
+    def _upcasts_logits(self) -> bool:
+        """Whether the model's own loss begins with `logits.float()`, as Hugging Face's does."""
+        return self.shape.hugging_face
 
     def _chunked(self, h: Value, targets: Value) -> Value:
         """Run the loss in parts, each a checkpointed segment, and return their mean."""

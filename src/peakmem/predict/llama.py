@@ -56,6 +56,10 @@ class Llama(Layers):
             branch = self._within("mlp", self._mlp, f"{prefix}mlp.", h)
             return self._add(f"{prefix}out", x, branch)
 
+    @property
+    def _upcasts_logits(self) -> bool:
+        return True
+
     def _norm(self, name: str, x: Value) -> Value:
         tape, rules = self.tape, self.profile.rules
         weight, row = self.parameters[f"{name}.weight"], (*x.shape[:2], 1)

@@ -80,7 +80,7 @@ def largest_batch(asked: Estimate) -> int:
     >>> from peakmem.specs.models import model
     >>> step = Recipe(precision="amp_bf16", sequence=1024)
     >>> largest_batch(estimate(model("gpt2"), step, accelerator("rtx3080-10gb")))
-    6
+    7
     """
 
     def fits(batch: int) -> bool:
