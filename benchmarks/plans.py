@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from benchmarks.speeds import wait
 from peakmem.core.errors import Infeasible
 from peakmem.execute.executor import run
 from peakmem.execute.saved_tensors import FileLink, Slot, StreamLink
@@ -140,7 +141,7 @@ def link_bytes_per_s(device: torch.device) -> float:
     link = StreamLink(device) if device.type == "cuda" else FileLink()
     begun = ended = link.mark()
     for _ in range(2):  # pinned memory is made once, if the first round is over by the second
-        link.close()
+        wait(device)
         slots = [Slot(x.untyped_storage())]
         begun = link.out_begins(slots, None)
         link.out_ends(slots)
