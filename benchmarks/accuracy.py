@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from benchmarks.grid import Case, configurations, quick
@@ -91,8 +92,11 @@ def _settle(device: torch.device) -> tuple[int, int]:
         return 0, 0
     for dtype in (torch.float32, torch.bfloat16):
         x = torch.randn(256, 256, device=device, dtype=dtype, requires_grad=True)
-        # backward's thread has workspaces of its own, and recomputing is forward in that thread
-        checkpoint(torch.nn.functional.linear, x, x, x[0], use_reentrant=False).sum().backward()
+        # Backward's thread has workspaces of its own, also for the first of two recomputed layers;
+        # the last one isn't run again.
+        layers = nn.Sequential(*(nn.Linear(256, 256, device=device, dtype=dtype) for _ in "ab"))
+        checkpoint(layers, x, use_reentrant=False).sum().backward()
+        del layers
         del x
     torch.cuda.synchronize(device)
     torch.cuda.empty_cache()

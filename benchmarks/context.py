@@ -13,16 +13,15 @@ from peakmem.predict.fit import CONTEXT_BYTES
 
 __all__ = ["context"]
 
-# A linear layer forward and, with a second forward, backward; then only workspaces are left.
+# Two layers forward, and backward with the first one recomputed; then only workspaces are left.
 _STEP = """
 import sys, torch
 from torch.utils.checkpoint import checkpoint
 for dtype in (torch.float32, torch.bfloat16):
     x = torch.randn(512, 1024, device="cuda", dtype=dtype, requires_grad=True)
-    layer = torch.nn.Linear(1024, 1024, device="cuda", dtype=dtype)
-    checkpoint(layer, x, use_reentrant=False).sum().backward()
-    layer(x).sum().backward()
-    del x, layer
+    layers = [torch.nn.Linear(1024, 1024, device="cuda", dtype=dtype) for _ in range(2)]
+    checkpoint(torch.nn.Sequential(*layers), x, use_reentrant=False).sum().backward()
+    del x, layers
 torch.cuda.synchronize()
 torch.cuda.empty_cache()
 kinds = "requested_bytes.all.current", "reserved_bytes.all.current"

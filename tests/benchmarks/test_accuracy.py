@@ -6,6 +6,7 @@ import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -29,19 +30,38 @@ def test_predictions_are_those_that_are_measured(rows: list[Row]) -> None:
     assert held(rows, BOUNDS)
 
 
-def on_the_gpu(repository: Path) -> dict[str, int]:
-    """What an H200 showed: a configuration's name -> bytes that its step requested at its peak.
+def record(repository: Path, part: str) -> list[dict[str, Any]]:
+    """The figures of a part of the run on an H200."""
+    whole = json.loads((repository / "docs/measurements/nvidia-h200.json").read_text("utf-8"))
+    (found,) = (each for each in whole["parts"] if each["part"] == part)
+    return list(found["figures"])
 
-    Its Llamas under autocast had a loss in 16 bits, which LlamaForCausalLM has not.
+
+def on_the_gpu(repository: Path) -> dict[str, int]:
+    """A configuration's name -> bytes that its step on an H200 requested at its peak.
+
+    Llamas under autocast had a loss in 16 bits there, which LlamaForCausalLM has not.
     """
-    record = json.loads((repository / "docs/measurements/nvidia-h200.json").read_text("utf-8"))
-    (part,) = (part for part in record["parts"] if part["part"] == "accuracy of predictions")
-    rows = part["figures"][0]["detail"]
     return {
         row["name"]: row["measured_bytes"]
-        for row in rows
+        for row in record(repository, "accuracy of predictions")[0]["detail"]
         if not row["name"].startswith("Llama") or "amp" not in row["name"]
     }
+
+
+def test_what_the_docs_say_of_the_gpu_is_on_record(repository: Path) -> None:
+    rows = record(repository, "accuracy of predictions")[0]["detail"]
+    off = sorted(abs(row["traced_bytes"] - row["measured_bytes"]) for row in rows)
+    assert len(off) == 76
+    assert off[-2] < 1000 < off[-1] == WORKSPACE
+    said = (repository / "docs/lecturers.md").read_text("utf-8")
+    context, workspaces, _ = record(repository, "context of a process")
+    assert (
+        f"took {context['value']:.0f} MiB for CUDA's context and {workspaces['value']:g}\n" in said
+    )
+    labs = [figure for figure in record(repository, "labs") if figure["unit"] == "points"]
+    assert len(labs) == 10
+    assert all(figure["value"] == figure["least"] for figure in labs)
 
 
 # cuBLASLt takes a workspace of 1 MiB in backward's thread if a layer is recomputed there.
@@ -60,9 +80,16 @@ def test_predictions_for_cuda_are_what_a_gpu_showed(repository: Path) -> None:
         assert 0 <= off <= 1024 or (recomputes and off == WORKSPACE), case.name
 
 
-@pytest.mark.parametrize("name", ["GPT-2 amp_bf16 sdpa", "Llama 16:2 heads fp32 flash"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "GPT-2 amp_bf16 sdpa",  # a GELU of many operators, and the loss
+        "Llama 16:2 heads fp32 flash",  # grouped heads that no fused kernel runs
+        "GPT 8x1024 fp32 standard checkpoint every_k",  # its peak is in softmax's backward
+        "GPT 8x1024 fp32 flash adamw fused",  # counters on the device
+    ],
+)
 def test_a_trace_for_cuda_is_what_a_gpu_showed(name: str, repository: Path) -> None:
-    """A GELU of many operators under CUDA's autocast; grouped heads that no fused kernel runs."""
     (case,) = (case for case in configurations(large=True) if case.name == name)
     with warnings.catch_warnings(action="ignore"):
         traced = trace(case.build, "torch-cuda").peak_bytes

@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from benchmarks import gpu
+from benchmarks.context import context
 from benchmarks.figures import Figure, NotRun
 from benchmarks.gpu import Outcome, run_parts, status, table
 from benchmarks.labs import cells
@@ -179,7 +180,31 @@ def test_nothing_is_needed_that_the_command_does_not_ask_for(
     assert not runs("import nh3"), "nothing is hidden"
 
 
-@pytest.mark.parametrize("part", [fp8_product, host_bandwidth, copy_overlap])
+def test_a_part_is_taken_anew_beside_the_recorded_others(tmp_path: Path) -> None:
+    old = [Outcome(name, "run", (Figure("x", 1.0, "s"),)) for name in ("plans", "products")]
+    gpu._write(old, tmp_path, "A GPU")
+    rows = ({"name": "a", "bytes": 1},)
+    new = [Outcome("plans", "run", (Figure("x", 2.0, "s", most=3.0, detail=rows),))]
+    gpu._write(new, tmp_path, "A GPU")
+    kept = gpu._beside([], tmp_path / "a-gpu.json")
+    assert kept == [old[1], new[0]]
+
+
+def test_parts_of_another_torch_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu._write([Outcome("plans", "run", (Figure("x", 1.0, "s"),))], tmp_path, "A GPU")
+    monkeypatch.setattr(torch, "__version__", "1.0")
+    assert gpu._beside([], tmp_path / "a-gpu.json") == []
+
+
+def test_a_part_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        gpu.main(["--only", "plans", "speed"])
+    assert "no part is named speed; --dry-run lists them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", [context, fp8_product, host_bandwidth, copy_overlap])
 def test_what_needs_a_gpu_says_so(part) -> None:
     with pytest.raises(NotRun):
         part(CPU)

@@ -101,7 +101,10 @@ class Layers(ABC):
 
     @property
     def _upcasts_logits(self) -> bool:
-        """Whether the model's own loss begins with `logits.float()`, as Hugging Face's does."""
+        """Whether autocast leaves the loss in fp32, since it begins with `logits.float()`.
+
+        Hugging Face's losses do.
+        """
         return self.shape.hugging_face
 
     def _chunked(self, h: Value, targets: Value) -> Value:
