@@ -66,6 +66,7 @@ def test_what_the_docs_say_of_the_gpu_is_on_record(repository: Path) -> None:
 
 # cuBLASLt takes a workspace of 1 MiB in backward's thread if a layer is recomputed there.
 WORKSPACE = 2**20
+SEEDS = 8 * 16  # fused attention keeps 16 bytes of random numbers' state, in 8 layers
 
 
 def test_predictions_for_cuda_are_what_a_gpu_showed(repository: Path) -> None:
@@ -77,7 +78,7 @@ def test_predictions_for_cuda_are_what_a_gpu_showed(repository: Path) -> None:
         predicted = build_ledger(case.shape, case.recipe, profile="torch-cuda").peak_bytes
         recomputes = case.recipe.checkpointing in ("full", "every_k")
         off = measured[case.name] - predicted
-        assert 0 <= off <= 1024 or (recomputes and off == WORKSPACE), case.name
+        assert 0 <= off <= SEEDS or (recomputes and off == WORKSPACE), case.name
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_a_trace_for_cuda_is_what_a_gpu_showed(name: str, repository: Path) -> N
     (case,) = (case for case in configurations(large=True) if case.name == name)
     with warnings.catch_warnings(action="ignore"):
         traced = trace(case.build, "torch-cuda").peak_bytes
-    assert 0 <= on_the_gpu(repository)[name] - traced <= 1024
+    assert 0 <= on_the_gpu(repository)[name] - traced <= SEEDS
 
 
 def test_the_grid_is_large_and_has_every_kind() -> None:
