@@ -1,4 +1,4 @@
-"""A dozen configurations predicted and measured; `course.py bench accuracy` runs the whole grid."""
+"""Half a dozen configurations predicted and measured; `course.py bench accuracy` runs the whole grid."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows() -> list[Row]:
 
 def test_predictions_are_those_that_are_measured(rows: list[Row]) -> None:
     known = [row for row in rows if row.predicted_bytes is not None]
-    assert len(known) >= 10
+    assert len(known) >= 4
     assert max(abs(row.errors()["build_ledger"]) for row in known) <= 0.01
     assert held(rows, BOUNDS)
 
@@ -40,12 +40,12 @@ def record(repository: Path, part: str) -> list[dict[str, Any]]:
 def on_the_gpu(repository: Path) -> dict[str, int]:
     """A configuration's name -> bytes that its step on an H200 requested at its peak.
 
-    Llamas under autocast had a loss in 16 bits there, which LlamaForCausalLM has not.
+    Llamas in 16 bits had a loss in 16 bits there, which LlamaForCausalLM hasn't.
     """
     return {
         row["name"]: row["measured_bytes"]
         for row in record(repository, "accuracy of predictions")[0]["detail"]
-        if not row["name"].startswith("Llama") or "amp" not in row["name"]
+        if not row["name"].startswith("Llama") or "bf16" not in row["name"]
     }
 
 
@@ -102,7 +102,7 @@ def test_the_grid_is_large_and_has_every_kind() -> None:
     assert len(set(names)) == len(names) >= 60
     for word in ("GPT", "GPT-2", "Llama 4:2", "BERT", "ViT", "eager", "sdpa", "dropout", "parts"):
         assert any(word in name for name in names), word
-    assert len(quick()) >= 12
+    assert len(quick()) >= 6
     assert [case.name for case in configurations(large=True)] != names
 
 

@@ -85,7 +85,8 @@ class Layers(ABC):
         """Run the head and the loss of `length` tokens of each sequence."""
         tape, rules = self.tape, self.profile.rules
         logits = self._head(h, length)  # (B, T, V)
-        wide = self.autocasts and (self.profile.fp32_cross_entropy or self._upcasts_logits)
+        autocast_to_fp32 = self.autocasts and self.profile.fp32_cross_entropy
+        wide = autocast_to_fp32 or (self._upcasts_logits and self.profile.eager)
         scores = tape.cast(logits, "fp32") if wide else logits
         dtype = scores.dtype if self.profile.eager else "fp32"
         rows, vocab = logits.shape[0] * logits.shape[1], logits.shape[2]
@@ -101,11 +102,11 @@ class Layers(ABC):
 
     @property
     def _upcasts_logits(self) -> bool:
-        """Whether autocast leaves the loss in fp32, since it begins with `logits.float()`.
+        """Whether the loss is in fp32 whatever the precision, since it begins with `logits.float()`.
 
-        Hugging Face's losses do.
+        Losses of Hugging Face's causal language models do; a loss in parts takes their place.
         """
-        return self.shape.hugging_face
+        return self.shape.hugging_face and self.recipe.loss_chunks == 1
 
     def _chunked(self, h: Value, targets: Value) -> Value:
         """Run the loss in parts, each a checkpointed segment, and return their mean."""

@@ -58,7 +58,7 @@ class Llama(Layers):
 
     @property
     def _upcasts_logits(self) -> bool:
-        return True
+        return self.recipe.loss_chunks == 1
 
     def _norm(self, name: str, x: Value) -> Value:
         tape, rules = self.tape, self.profile.rules

@@ -99,14 +99,17 @@ def test_the_step_is_the_metered_one(precision: str, chunks: int) -> None:
 
 
 def test_parts_lower_the_peak_by_logits() -> None:
-    """An eighth of 128,256 logits per token is live, and then the peak is elsewhere."""
+    """An eighth of 128,256 logits per token is live, and then the peak is elsewhere.
+
+    The loss in one part has logits in 16 bits, a copy in 32 and its log softmax in 32.
+    """
     recipe = {"precision": "bf16", "checkpointing": "full", "sequence": 8192, "optimizer": "lomo"}
     whole, parts = (
         build_ledger(model("llama3-8b"), Recipe(**recipe, loss_chunks=n))  # type: ignore[arg-type]
         for n in (1, 8)
     )
     logits = 2 * 8192 * 128256
-    assert logits < whole.peak_bytes - parts.peak_bytes < 2 * logits
+    assert 4 * logits < whole.peak_bytes - parts.peak_bytes < 5 * logits
 
 
 def test_parts_must_be_equal() -> None:
