@@ -139,7 +139,10 @@ self_check(
             (0b101, 3, "twos-complement", -3, "width may be any number of bits"),
         ]
     ]
-    + [Case((1, 8, "signed"), raises=ValueError, hint="an unknown encoding is an error")],
+    + [
+        Case((bits, 8, name), raises=ValueError, hint="an unknown encoding is an error")
+        for bits, name in [(0b11111111, "signed"), (1, "magnitude")]
+    ],
     equal=whole(),
 )
 if predicted(predicted_bits_of_minus_one, question="which 8 bits are -1?"):
@@ -188,7 +191,8 @@ self_check(
         Case((0b1100_1111, 8, 4), -3.0625, "1100.1111 is -49 / 16"),
         Case((0b1000_0000, 8, 7), -1.0, "1.0000000 is -128 / 128"),
         Case((0x00C0, 16, 8), 0.75, "00000000.11000000 is 192 / 256"),
-        Case((0x7FFFFFFF, 32, 16), 32768 - 2.0**-16, "don't round: a Python float holds all of it"),
+        Case((0b1011, 4, 0), -5.0, "no fraction bits, and the sign is bit width - 1"),
+        Case((0x7FFFFFFF, 32, 31), 1 - 2.0**-31, "don't round: a Python float holds all of it"),
     ],
 )
 if predicted(predicted_largest_fixed, question="what is the largest number?"):
@@ -277,6 +281,7 @@ self_check(
             (0x3E200000, 0.15625, "1.25 * 2**-3: the fraction's highest bit is worth 1/2"),
             (0xC0490000, -3.140625, "bit 31 is the sign"),
             (0x00800000, 2.0**-126, "the smallest normal number has exponent field 1"),
+            (0x7F7FFFFF, 2.0**128 - 2.0**104, "the largest number has exponent field 254"),
             (0x00000001, 2.0**-149, "exponent field 0: no leading 1, and 2**-126"),
             (0x80400000, -(2.0**-127), "a subnormal number has a sign too"),
             (0x00000000, 0.0, "all bits 0 are zero"),
@@ -385,6 +390,12 @@ self_check(
             lab01.limits_by_torch("float64"),
             "the bias is 1023: 2.0**1024 is too large for a Python float, 2.0**1023 is not",
             label="all four of float64",
+            function=format_limits,
+        ),
+        Case(
+            (2, 30),
+            {"max": 4 - 2.0**-29, "min_normal": 1, "min_subnormal": 2.0**-30, "epsilon": 2.0**-30},
+            "any e and m: here the bias is 1",
             function=format_limits,
         ),
         Case(
@@ -534,7 +545,10 @@ def to_bf16(x: np.ndarray) -> np.ndarray:
 # Self-check of 1.6, half the memory: bf16
 def bf16_of(pattern):
     """Convert one fp32 number, given as its bits; every NaN is "NaN"."""
-    bits = int(np.asarray(to_bf16(np.array([pattern], np.uint32).view(np.float32)))[0])
+    x = np.array([pattern], np.uint32)
+    bits = int(np.asarray(to_bf16(x.view(np.float32)))[0])
+    if x[0] != pattern:
+        return f"x is now 0x{x[0]:08X}: leave it unchanged"
     if not 0 <= bits <= 65535:
         return f"{bits}: patterns are 0 to 65535"
     return "NaN" if bits & 0x7FFF > 0x7F80 else f"0x{bits:04X}"
@@ -555,6 +569,8 @@ self_check(
             (0x3F808000, "0x3F80", "a tie, and the lower one is even"),
             (0x3F818000, "0x3F82", "a tie, and the upper one is even"),
             (0x7F7FFFFF, "0x7F80", "numbers past the largest bf16 number become infinity"),
+            (0x80018000, "0x8002", "signs and subnormal numbers round the same way"),
+            (0x80000000, "0x8000", "minus zero keeps its sign"),
             (0xFF800000, "0xFF80", "infinity stays infinity"),
             (0x7FFFFFFF, "NaN", "NaN stays NaN: adding to its bits wraps around"),
             (0x7F800001, "NaN", "NaN stays NaN: its upper half alone is infinity"),
@@ -625,14 +641,16 @@ self_check(
     update_lost,
     [
         Case((1.0, 2.0**-11, 5, 10), True, "a tie goes back to the even number"),
-        Case((1.0 + 2.0**-10, 2.0**-11, 5, 10), False, "a tie moves on from an odd number"),
-        Case((1.0, -(2.0**-11), 5, 10), False, "below a power of two the gap is half as wide"),
+        Case((1.0 + 2.0**-10, -(2.0**-11), 5, 10), False, "a tie moves on from an odd number"),
+        Case((-1.0, 2.0**-11, 5, 10), False, "below a power of two the gap is half as wide"),
         Case((1.0, 2.0**-9, 8, 7), True, "a quarter of bf16's gap"),
         Case((1.0, 2.0**-9, 8, 23), False, "fp32's gap is far smaller"),
-        Case((0.1, 1e-9, 5, 10), True, "compare with param as rounded"),
+        Case((1.0, 3 * 2.0**-6, 4, 3), True, "less than half of fp8's gap"),
+        Case((0.1, 0.0, 5, 10), True, "compare with param as rounded"),
         Case((1.00073, -0.0004, 5, 10), True, "round param first, then add"),
         Case((1.0, 2.0**-11 + 2.0**-23, 5, 10), True, "round update first: then it is a tie"),
         Case((2.0**-24, 2.0**-26, 5, 10), True, "subnormal numbers have a gap of 2**-24"),
+        Case((2.0**-24, 2.0**-24, 5, 10), False, "subnormal numbers aren't zero"),
         Case((65504.0, 16.0, 5, 10), False, "it moves to infinity"),
         Case((1e6, 1e4, 5, 10), True, "infinity stays infinity"),
     ],
@@ -818,6 +836,8 @@ def encode_fp32(x: float) -> int:
 def pattern_of(x):
     """Return the pattern in hexadecimal; every NaN is "NaN"."""
     bits = operator.index(encode_fp32(x))  # rejects floats
+    if not 0 <= bits < 2**32:
+        return f"{bits}: a pattern has 32 bits"
     return "NaN" if bits & 0x7FFFFFFF > 0x7F800000 else f"0x{bits:08X}"
 
 
@@ -833,7 +853,7 @@ self_check(
         Case(
             (2 - 2**-25,), "0x40000000", "the count rounds up to 2**24: + carries into the exponent"
         ),
-        Case((2.0**-149,), "0x00000001", "the smallest subnormal number"),
+        Case((-(2.0**-149),), "0x80000001", "the smallest subnormal number, and its sign"),
         Case((0.75 * 2.0**-149,), "0x00000001", "more than half of the smallest number"),
         Case((2.0**-150,), "0x00000000", "a tie between 0 and the smallest one"),
         Case((-(2.0**-150),), "0x80000000", "a number that rounds to zero keeps its sign"),
@@ -998,6 +1018,8 @@ def verdict_on(numbers):
     x = np.array(numbers, np.float16)
     add = Float16Adder(x)
     got = careful_sum(x, add)
+    if x.tolist() != np.array(numbers, np.float16).tolist():
+        return "x was changed"
     error = abs(got - math.fsum(x.tolist()))
     if not error <= 4 * 2.0**-11 * math.fsum(np.abs(x).tolist()) + 2.0**-25:
         return f"off by {error:.3g}"
@@ -1007,10 +1029,7 @@ def verdict_on(numbers):
 
 
 random_numbers = np.random.default_rng(1).normal(0, 1, 1000).tolist()
-tree_numbers = [
-    1024,
-    *(0.498 if k in (1, 2, 4, 8, 16, 32, 64, 128, 256) else 0 for k in range(1, 512)),
-]
+tree_numbers = [*(0.498 / 2**k for k in range(8, -1, -1) for _ in range(2**k)), 1024]
 lost = "what an addition lost goes to the next element: try its sign with add(2048, 1)"
 self_check(
     verdict_on,

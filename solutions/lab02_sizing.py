@@ -209,7 +209,10 @@ self_check(
     ]
     + [
         Case(("mlp", 3, 2), 126, "count all three layers"),
-        Case(("head", 1, 2), 20, "untied: 10 x 2, no bias", kwargs={**tiny_sizes, "tied": False}),
+        Case(
+            ("mlp", 2, 700_000_003), 7_840_000_074_200_000_174, "use integers: no float holds this"
+        ),
+        Case(("", 1, 2), 128, "untied: 10 x 2 more, no bias", kwargs={**tiny_sizes, "tied": False}),
         Case(("", 12, 768), lab02.parameters_by_torch(12, 768, 12), "what torch's modules have"),
         Case(
             ("", 96, 12288), lab02.parameters_by_torch(96, 12288, 96), "what torch's modules have"
@@ -404,12 +407,15 @@ self_check(
         Case(("attention", 3, 2, 5, 2), 510, "2 heads for a width of 5: use n_heads, not d_head"),
         Case(("attention", 7, 2, 3, 1), 952, "add whole numbers: 5as/h is a float, and rounded"),
         Case(("attention", 2, 1, 4, 2), 88, "11sbh", kwargs={"attention": "flash"}),
+    ]
+    + [
         Case(
             ("", 2, 1, 4, 2),
             raises=ValueError,
-            hint="'sdpa' is neither standard nor flash",
-            kwargs={"attention": "sdpa"},
-        ),
+            hint="this is neither standard nor flash",
+            kwargs={"attention": attention},
+        )
+        for attention in ("sdpa", "Flash", "flash2")
     ],
     equal=whole(),
 )
@@ -484,20 +490,20 @@ self_check(
             (
                 3,
                 one_layer,
-                1728 + 3 * 249,
-                3,
+                1728 + 1000 * 249,
+                1000,
                 "16 bytes for 108 parameters, 249 per sequence; met exactly, it fits",
             ),
             (
                 3,
                 one_layer,
-                1728 + 3 * 249 - 1,
-                2,
-                "a byte short of the third; positions: context of them, not seq",
+                1728 + 1000 * 249 - 1,
+                999,
+                "a byte short of the last one; positions: context of them, not seq",
             ),
             (3, one_layer, 1728 + 248, 0, "one byte short of the first sequence"),
             (3, one_layer, 1000, 0, "the parameters alone do not fit; a batch is never below 0"),
-            (7, one_layer, 1728 + 720, 0, "seq may exceed context: 34 * 7 * 2 + 5 * 7 * 7 = 721"),
+            (7, one_layer, 1728 + 1441, 1, "seq may exceed context: 34 * 7 * 2 + 5 * 7 * 7 = 721"),
             (
                 3,
                 two_layers,
@@ -505,7 +511,13 @@ self_check(
                 1,
                 "two layers have 182 parameters, and keep twice as much",
             ),
-            (3, one_layer, 1727 + 249 * 10**15, 10**15 - 1, "divide with //: a float has 53 bits"),
+            (
+                10**9,
+                one_layer,
+                1728 + 34 * 2 * 10**9 + 5 * 10**18 - 1,
+                0,
+                "a byte short; divide with //: a float has 53 bits",
+            ),
         ]
     ],
     equal=whole(),
@@ -818,9 +830,19 @@ self_check(
             kwargs={"bs": 2, "m": 5, "n": 30, "p": 7},
         ),
         Case(
-            ("transformer",), 160, "as large as its input", kwargs={"bs": 2, "seq_len": 5, "h": 16}
+            ("transformer",),
+            3 * (10**8 + 7) ** 2,
+            "as large as its input; multiply integers",
+            kwargs={"bs": 3, "seq_len": 10**8 + 7, "h": 10**8 + 7},
         ),
-        Case(("attention",), raises=ValueError, hint="none of the three", kwargs={"bs": 1, "h": 1}),
+    ]
+    + [
+        Case((op,), raises=ValueError, hint="none of the three", kwargs=dims)
+        for op, dims in [
+            ("conv1d", {"bs": 2, "nc": 64, "wo": 112, "ho": 100}),
+            ("Linear", {"bs": 2, "m": 5, "n": 30, "p": 7}),
+            ("attention", {"bs": 2, "seq_len": 5, "h": 16}),
+        ]
     ],
     equal=whole(),
 )

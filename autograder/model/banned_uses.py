@@ -18,7 +18,9 @@ from autograder.model.definitions import DEFINITIONS, Reached, reachable, statem
 from autograder.model.expressions import (
     called_name,
     dotted_name,
+    last_name,
     text_arguments,
+    texts_of,
     texts_of_variables,
     words_of,
 )
@@ -58,7 +60,9 @@ _LOOPS = (
     ast.DictComp,
     ast.GeneratorExp,
 )
-_LOOP_CALLS = frozenset({"vectorize", "apply_along_axis", "frompyfunc", "map", "fromiter"})
+_LOOP_CALLS = frozenset(
+    {"vectorize", "apply_along_axis", "frompyfunc", "fromiter", "map", "starmap"}
+)
 # Calls that query a type and convert nothing.
 _QUESTIONS = frozenset({"isinstance", "issubdtype", "issubclass", "finfo"})
 
@@ -139,9 +143,8 @@ class _Reader:
             yield from (name for name in words_of(node) if name in _LOOP_CALLS)
             if isinstance(node, _LOOPS):
                 yield "a Python loop"
-        if isinstance(node, ast.Call) and called_name(node) in ban.called:
-            given = text_arguments(node, self._texts)
-            yield from (repr(text) for text in given if re.fullmatch(ban.arguments, text))
+        given = self._codes(node) if ban.called else ()
+        yield from (repr(text) for text in given if re.fullmatch(ban.arguments, text))
         if isinstance(node, ast.Attribute) and node.attr in ban.methods:
             of = (
                 called_name(node.value)
@@ -150,6 +153,25 @@ class _Reader:
             )
             if of in parameters or of.rpartition(".")[2] in {"float", "float64", "abs"}:
                 yield f"{of}.{node.attr}"
+
+    def _codes(self, node: ast.AST) -> Iterator[str]:
+        """The texts that a node gives to functions of the ban whose texts are checked."""
+        called = self._ban.called
+        if isinstance(node, ast.Assign):  # `x.dtype = "f"`
+            if any(isinstance(t, ast.Attribute) and t.attr in called for t in node.targets):
+                yield from texts_of(node.value, self._texts)
+        elif isinstance(node, ast.Call):
+            # `partial(struct.unpack, "f")` hands the function on, along with its text.
+            handed_on = [a for a in node.args if isinstance(a, ast.Attribute)]
+            names = {last_name(one) for one in (node.func, *handed_on)}
+            for one in (node.func, *node.args):
+                whole = self._aliases.get(last_name(one), ()) if isinstance(one, ast.Name) else ()
+                names |= {name.rpartition(".")[2] for name in whole}
+            if names & called:
+                yield from text_arguments(node, self._texts)
+            else:
+                given = [keyword.value for keyword in node.keywords if keyword.arg in called]
+                yield from (text for value in given for text in texts_of(value, self._texts))
 
 
 def _is_partly_allowed(name: str, entries: dict[str, bool]) -> bool:
@@ -167,6 +189,7 @@ def _harmless(statement: ast.stmt, nodes: Sequence[ast.AST], names: set[str]) ->
     """
     roots: list[ast.AST | None] = []
     casting = _casting(nodes)
+    typed = {id(n.value) for n in nodes if isinstance(n, ast.Attribute) and n.attr == "dtype"}
     for node in nodes:
         if isinstance(node, ast.arg):
             roots.append(node.annotation)
@@ -178,6 +201,8 @@ def _harmless(statement: ast.stmt, nodes: Sequence[ast.AST], names: set[str]) ->
             # `x.dtype == np.float32` only compares; `np.float32(x) == y` casts, so calls count.
             roots += [side for side in (node.left, *node.comparators) if side not in casting]
         elif isinstance(node, ast.Call) and called_name(node) in _QUESTIONS:
+            if id(node) in typed:  # `np.finfo(np.float32).dtype` is the type again
+                continue
             roots += [argument for argument in node.args[-1:] if argument not in casting]
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             roots.append(node.value)

@@ -1,5 +1,6 @@
 # %% right: float16_scalars
 """A helper with numpy's float16 scalars, and what is owed as a pair of sums."""
+
 import numpy as np
 
 
@@ -209,5 +210,34 @@ def careful_sum(x, add):
         of_y = add(t, -total)
         of_total = add(t, -of_y)
         owed = add(add(total, -of_total), add(y, -of_y))
+        total = t
+    return total
+
+
+# %% wrong: pairs_of_sorted
+"""Sorts by size, then adds in pairs."""
+
+
+def careful_sum(x, add):
+    row = sorted(x.tolist(), key=abs)
+    if len(row) < 2:
+        return add(row[0], 0) if row else 0.0
+    while len(row) > 1:
+        pairs = [add(row[i], row[i + 1]) for i in range(0, len(row) - 1, 2)]
+        row = pairs + row[len(row) // 2 * 2 :]
+    return row[0]
+
+
+# %% wrong: sorts_in_place
+"""Compensates right, but sorts its argument first."""
+
+
+def careful_sum(x, add):
+    x.sort()
+    total = too_much = 0.0
+    for element in x:
+        y = add(element, -too_much)
+        t = add(total, y)
+        too_much = add(add(t, -total), -y)
         total = t
     return total

@@ -10,7 +10,7 @@ def decode_fp32(bits: int) -> float:
     significand = 0.0
     for place, digit in enumerate(text[9:], start=1):
         if digit == "1":
-            significand += 2.0 ** -place
+            significand += 2.0**-place
     if exponent == 255:
         value = float("inf") if significand == 0 else float("nan")
     elif exponent == 0:
@@ -255,3 +255,33 @@ def decode_fp32(bits):
     if exponent == 0:
         return sign * 0.0
     return sign * (1 + fraction) * 2.0 ** (exponent - 127)
+
+
+# %% right: ctypes_fields
+"""Reads the fields by a C structure, and builds the double through a pointer."""
+import ctypes
+
+
+class Fields(ctypes.LittleEndianStructure):
+    _fields_ = [("f", ctypes.c_uint32, 23), ("e", ctypes.c_uint32, 8), ("s", ctypes.c_uint32, 1)]
+
+
+def decode_fp32(bits):
+    fields = Fields.from_buffer_copy(bits.to_bytes(4, "little"))
+    if fields.e == 0:
+        return (-1.0) ** fields.s * fields.f * 2.0**-149
+    exponent = 2047 if fields.e == 255 else fields.e + 1023 - 127
+    wide = ctypes.c_uint64(fields.s << 63 | exponent << 52 | fields.f << 29)
+    return ctypes.cast(ctypes.pointer(wide), ctypes.POINTER(ctypes.c_double)).contents.value
+
+
+# %% wrong: infinity_from_254
+"""Takes the two highest exponent fields for infinity and NaN. [earns 3]"""
+import math
+
+
+def decode_fp32(bits):
+    sign, exponent, fraction = -1.0 if bits >> 31 else 1.0, bits >> 23 & 255, bits & 0x7FFFFF
+    if exponent >= 254:
+        return math.nan if fraction else sign * math.inf
+    return sign * ((1 << 23 if exponent else 0) + fraction) * 2.0 ** (max(exponent, 1) - 150)

@@ -1,5 +1,6 @@
 # %% right: binary64_bits
 """Integers only: takes the binary64 pattern from struct's code d and shifts it down."""
+
 import struct
 
 
@@ -461,3 +462,55 @@ def encode_fp32(x):
     exponent = max(k, -126)
     significand = round(math.ldexp(once, 23 - exponent))
     return sign | min((exponent + 126 << 23) + significand, 0x7F800000)
+
+
+# %% right: ctypes
+"""Looks at the double as a C integer."""
+import ctypes
+
+
+def encode_fp32(x):
+    wide = ctypes.c_uint64.from_buffer(ctypes.c_double(x)).value
+    sign, exponent, fraction = wide >> 63 << 31, wide >> 52 & 0x7FF, wide & (1 << 52) - 1
+    if exponent == 2047:
+        return sign | 0x7F800000 | bool(fraction)
+    if exponent < 800:
+        return sign
+    cut = 29 + max(0, 897 - exponent)
+    whole, rest = divmod(fraction | 1 << 52, 1 << cut)
+    whole += 2 * rest + (whole & 1) > 1 << cut
+    return sign | min((max(exponent - 897, 0) << 23) + whole, 0x7F800000)
+
+
+# %% wrong: nan_too_wide
+"""Its NaN has 33 bits. [earns 3]"""
+import math
+
+
+def encode_fp32(x):
+    if math.isnan(x):
+        return 0x1FFFFFFFF
+    sign = 0x80000000 if math.copysign(1, x) < 0 else 0
+    if abs(x) >= 2.0**128 - 2.0**103:
+        return sign | 0x7F800000
+    if abs(x) < 2.0**-126:
+        return sign | round(math.ldexp(abs(x), 149))
+    fraction, exponent = math.frexp(abs(x))
+    return sign | (exponent + 125 << 23) + round(fraction * 2**24)
+
+
+# %% wrong: negative_subnormals_flushed
+"""Returns -0.0 for negative subnormal numbers. [earns 3]"""
+import math
+
+
+def encode_fp32(x):
+    if math.isnan(x):
+        return 0x7FC00000
+    sign = 0x80000000 if math.copysign(1, x) < 0 else 0
+    if abs(x) >= 2.0**128 - 2.0**103:
+        return sign | 0x7F800000
+    if abs(x) < 2.0**-126:
+        return sign or round(math.ldexp(x, 149))
+    fraction, exponent = math.frexp(abs(x))
+    return sign | (exponent + 125 << 23) + round(fraction * 2**24)

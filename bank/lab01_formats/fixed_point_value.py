@@ -109,3 +109,23 @@ import numpy as np
 def fixed_point_value(bits, width, fraction_bits):
     value = bits - ((bits >> (width - 1)) << width)
     return float(np.float32(value) / np.float32(2**fraction_bits))
+
+
+# %% wrong: known_widths
+"""Takes any other width for the next of C's integers."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    width = 8 if width <= 8 else 16 if width <= 16 else 32
+    return (bits - (bits >> (width - 1) << width)) / 2**fraction_bits
+
+
+# %% wrong: slices_of_digits
+"""Cuts the digits at -fraction_bits, which is the front if there is none."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    digits = f"{bits:0{width}b}"
+    whole, fraction = digits[:-fraction_bits], digits[-fraction_bits:]
+    weight = 2 ** len(whole) if whole and whole[0] == "1" else 0
+    return int(whole or "0", 2) - weight + int(fraction, 2) / 2**fraction_bits

@@ -59,6 +59,7 @@ def format_limits(exponent_bits: int, mantissa_bits: int) -> dict:
 # %% right: powers
 """Powers of two, straight from the definitions."""
 
+
 def format_limits(e, m):
     bias = 2 ** (e - 1) - 1
     return {
@@ -71,6 +72,7 @@ def format_limits(e, m):
 
 # %% wrong: bias_is_power
 """Takes 2**(e - 1) for the bias, and the largest exponent field for 2**e - 2 less it. [earns 0.5]"""
+
 
 def format_limits(e, m):
     bias = 2 ** (e - 1)
@@ -85,6 +87,7 @@ def format_limits(e, m):
 # %% wrong: double_epsilon
 """Counts the leading 1 among the mantissa bits. [earns 1.5]"""
 
+
 def format_limits(e, m):
     bias = 2 ** (e - 1) - 1
     return {
@@ -98,6 +101,7 @@ def format_limits(e, m):
 # %% wrong: half_epsilon
 """Takes the largest rounding error for epsilon. [earns 1.5]"""
 
+
 def format_limits(e, m):
     bias = 2 ** (e - 1) - 1
     return {
@@ -110,6 +114,7 @@ def format_limits(e, m):
 
 # %% wrong: max_is_next_power
 """Forgets that the fraction stops short of 1. [earns 1.5]"""
+
 
 def format_limits(e, m):
     bias = 2 ** (e - 1) - 1
@@ -139,6 +144,7 @@ def format_limits(e, m):
 # %% wrong: max_without_fraction
 """Takes the largest power of two for the largest number. [earns 1.5]"""
 
+
 def format_limits(e, m):
     bias = 2 ** (e - 1) - 1
     return {
@@ -151,6 +157,7 @@ def format_limits(e, m):
 
 # %% wrong: normal_from_exponent_0
 """Starts the normal numbers at exponent field 0. [earns 1]"""
+
 
 def format_limits(e, m):
     bias = 2 ** (e - 1) - 1
@@ -179,6 +186,7 @@ def format_limits(e, m):
 # %% wrong: subnormal_from_exponent_0
 """Scales the subnormal numbers by 2**-bias. [earns 1.5]"""
 
+
 def format_limits(e, m):
     bias = 2 ** (e - 1) - 1
     return {
@@ -192,6 +200,7 @@ def format_limits(e, m):
 # %% wrong: subnormal_is_normal
 """Knows no subnormal numbers. [earns 1.5]"""
 
+
 def format_limits(e, m):
     bias = 2 ** (e - 1) - 1
     return {
@@ -200,3 +209,23 @@ def format_limits(e, m):
         "min_subnormal": 2.0 ** (1 - bias),
         "epsilon": 2.0**-m,
     }
+
+
+# %% wrong: in_float32
+"""Rounds to float32 wherever the range allows it. [earns 1]"""
+import numpy as np
+
+
+def format_limits(exponent_bits, mantissa_bits):
+    bias = 2 ** (exponent_bits - 1) - 1
+    epsilon = 2.0**-mantissa_bits
+    limits = {
+        "max": (2 - epsilon) * 2.0**bias,
+        "min_normal": 2.0 ** (1 - bias),
+        "min_subnormal": 2.0 ** (1 - bias) * epsilon,
+        "epsilon": epsilon,
+    }
+    if bias > 127:
+        return limits
+    with np.errstate(all="ignore"):
+        return {key: float(np.float32(value)) for key, value in limits.items()}

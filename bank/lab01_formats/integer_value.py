@@ -1,5 +1,6 @@
 # %% right: numpy
 """A dictionary of functions, and numpy's integers."""
+
 import numpy as np
 
 READ = {
@@ -7,7 +8,9 @@ READ = {
     "sign-magnitude": lambda bits, width: (
         np.int64(1 - 2 * (bits >> (width - 1))) * np.int64(bits & ((1 << (width - 1)) - 1))
     ),
-    "twos-complement": lambda bits, width: np.int64(bits) - (np.int64(bits >> (width - 1)) << width),
+    "twos-complement": lambda bits, width: (
+        np.int64(bits) - (np.int64(bits >> (width - 1)) << width)
+    ),
 }
 
 
@@ -210,3 +213,51 @@ def integer_value(bits, width, encoding):
     if encoding == "twos-complement":
         return bits - modulus if negative else bits
     raise ValueError(encoding)
+
+
+# %% right: ctypes
+"""Shifts the sign into a C integer's highest bit, and back."""
+import ctypes
+
+
+def integer_value(bits, width, encoding):
+    if encoding == "unsigned":
+        return bits
+    if encoding == "twos-complement":
+        return ctypes.c_int64(bits << (64 - width)).value >> (64 - width)
+    if encoding == "sign-magnitude":
+        top = 1 << (width - 1)
+        return -(bits ^ top) if bits & top else bits
+    raise ValueError(encoding)
+
+
+# %% wrong: ends_of_names
+"""Goes by the ends of the encodings' names, so "magnitude" is taken too."""
+
+
+def integer_value(bits, width, encoding):
+    sign = bits >> (width - 1)
+    if encoding.endswith("magnitude"):
+        return (1 << width - 1) - bits if sign else bits
+    if encoding.startswith("twos"):
+        return bits - (sign << width)
+    if encoding == "unsigned":
+        return bits
+    raise ValueError(encoding)
+
+
+# %% wrong: checked_late
+"""Looks at the encoding's name only where the highest bit is 0."""
+
+
+def integer_value(bits, width, encoding):
+    if encoding == "unsigned":
+        return bits
+    sign = bits >> (width - 1)
+    if encoding == "sign-magnitude":
+        return (1 << width - 1) - bits if sign else bits
+    if sign:
+        return bits - (1 << width)
+    if encoding != "twos-complement":
+        raise ValueError(encoding)
+    return bits

@@ -1,5 +1,6 @@
 # %% right: add_7fff
 """The trick of adding 0x7FFF and the last bit, NaN apart."""
+
 import numpy as np
 
 
@@ -173,3 +174,56 @@ import numpy as np
 
 def to_bf16(x):
     return (x.view(np.uint32) >> 16).astype(np.uint16)
+
+
+# %% right: nested_lists
+"""Returns plain lists."""
+import numpy as np
+
+
+def to_bf16(x):
+    bits = x.view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(x), 0x7FC0, rounded).tolist()
+
+
+# %% wrong: subnormals_flushed
+"""Takes subnormal numbers for zero. [earns 1]"""
+import numpy as np
+
+
+def to_bf16(x):
+    bits = x.view(np.uint32)
+    bits = np.where(bits & 0x7F800000 == 0, bits & 0x80000000, bits)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.uint16)
+
+
+# %% wrong: clears_nan
+"""Sets NaN to 0 in its argument. [earns 2]"""
+import numpy as np
+
+
+def to_bf16(x):
+    nan = np.isnan(x)
+    x[nan] = 0
+    bits = x.view(np.uint32)
+    return np.where(nan, 0x7FC0, (bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+# %% wrong: starmap
+"""Calls a function for each element, without a word of a loop."""
+from itertools import starmap
+
+import numpy as np
+
+
+def one(bits):
+    if bits & 0x7FFFFFFF > 0x7F800000:
+        return 0x7FC0
+    return bits + 0x7FFF + (bits >> 16 & 1) >> 16
+
+
+def to_bf16(x):
+    rows = x.view(np.uint32).reshape(-1, 1).tolist()
+    return np.array([*starmap(one, rows)], np.uint16).reshape(x.shape)

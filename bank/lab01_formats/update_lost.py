@@ -1,5 +1,6 @@
 # %% right: fractions
 """Exact fractions, and infinity told by hand."""
+
 from fractions import Fraction
 
 
@@ -245,3 +246,61 @@ def update_lost(param, update, e, m):
         return param + update == param
     gap = 2.0 ** (max(math.frexp(param)[1] - 1 if param else -9999, 1 - bias) - m)
     return abs(update) <= gap
+
+
+# %% wrong: no_subnormals
+"""Goes on halving the gap below the smallest normal number."""
+import math
+
+
+def nearest(x, e, m):
+    if x == 0 or math.isinf(x):
+        return x
+    gap = math.frexp(x)[1] - 1 - m
+    y = math.ldexp(round(math.ldexp(x, -gap)), gap)
+    return y if abs(y) < 2.0 ** (2 ** (e - 1)) else math.copysign(math.inf, x)
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    form = exponent_bits, mantissa_bits
+    stored = nearest(param, *form)
+    return nearest(stored + nearest(update, *form), *form) == stored
+
+
+# %% wrong: subnormals_flushed
+"""Takes everything below the smallest normal number for zero."""
+from peakmem.labs.lab01 import rounded
+
+
+def nearest(x, e, m):
+    y = rounded(x, e, m)
+    return y if abs(y) >= 2.0 ** (2 - 2 ** (e - 1)) else 0.0
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    form = exponent_bits, mantissa_bits
+    stored = nearest(param, *form)
+    return nearest(stored + nearest(update, *form), *form) == stored
+
+
+# %% wrong: three_formats
+"""Knows the three formats that torch has, and takes any other for float32."""
+import torch
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    known = {(5, 10): torch.float16, (8, 7): torch.bfloat16}
+    dtype = known.get((exponent_bits, mantissa_bits), torch.float32)
+    stored = torch.tensor(param, dtype=dtype)
+    return bool(stored + torch.tensor(update, dtype=dtype) == stored)
+
+
+# %% wrong: sign_of_param_lost
+"""Takes the parameter without its sign."""
+from peakmem.labs.lab01 import rounded
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    form = exponent_bits, mantissa_bits
+    stored = rounded(abs(param), *form)
+    return rounded(stored + rounded(update, *form), *form) == stored

@@ -134,3 +134,41 @@ def activation_elements(op, **d):
     if op == "transformer":
         return d["seq_len"] * d["h"]
     raise ValueError(op)
+
+
+# %% wrong: any_conv
+"""Takes whatever begins with conv."""
+
+
+def activation_elements(op, **dims):
+    if op.startswith("conv"):
+        return dims["bs"] * dims["nc"] * dims["wo"] * dims["ho"]
+    if op == "linear":
+        return dims["bs"] * dims["m"] * dims["p"]
+    if op == "transformer":
+        return dims["bs"] * dims["seq_len"] * dims["h"]
+    raise ValueError(op)
+
+
+# %% wrong: goes_by_dims
+"""Tells the operations by their dimensions."""
+import math
+
+
+def activation_elements(op, **dims):
+    if op in ("conv2d", "transformer"):
+        return math.prod(dims.values())
+    if "p" in dims:
+        return dims["bs"] * dims["m"] * dims["p"]
+    raise ValueError(op)
+
+
+# %% wrong: float32_product
+"""Multiplies in float32."""
+import torch
+
+
+def activation_elements(op, **dims):
+    if op not in ("conv2d", "linear", "transformer"):
+        raise ValueError(op)
+    return int(torch.tensor([float(v) for name, v in dims.items() if name != "n"]).prod())

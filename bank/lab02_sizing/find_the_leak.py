@@ -229,3 +229,30 @@ def evaluate(model, batches):
             each = logits.logsumexp(1) - logits[torch.arange(len(targets)), targets]
             losses.append(float(each.mean()))
     return tuple(losses)
+
+
+# %% wrong: parts_left_in_eval
+"""Switches the model's modules to evaluation, but not the model itself."""
+import torch
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    for module in model:
+        module.eval()
+    with torch.no_grad():
+        return [F.cross_entropy(model(x), targets).item() for x, targets in batches]
+
+
+# %% wrong: weights_changed
+"""Rounds the weights to bfloat16, once it is done."""
+import torch
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    with torch.no_grad():
+        losses = [F.cross_entropy(model(x), targets).item() for x, targets in batches]
+        for parameter in model.parameters():
+            parameter.copy_(parameter.bfloat16())
+    return losses

@@ -318,3 +318,21 @@ def gpt_parameters(n_layers, d_model, vocab=50257, context=2048, tied=True):
         "final_norm": 2 * d,
         "head": 0 if tied else vocab * d,
     }
+
+
+# %% wrong: int_of_floats
+"""Multiplies floats, and cuts the products. [earns 2]"""
+
+
+def gpt_parameters(n_layers, d_model, vocab=50257, context=2048, tied=True):
+    d = float(d_model)
+    counted = {
+        "token_embedding": vocab * d,
+        "position_embedding": context * d,
+        "attention": n_layers * 4 * (d * d + d),
+        "mlp": n_layers * (8 * d * d + 5 * d),
+        "layer_norms": n_layers * 4 * d,
+        "final_norm": 2 * d,
+        "head": 0 if tied else vocab * d,
+    }
+    return {key: int(count) for key, count in counted.items()}

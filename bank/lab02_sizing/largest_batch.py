@@ -222,3 +222,42 @@ def largest_batch(seq, shape, budget_bytes):
             left -= each << power
             batch += 1 << power
     return batch
+
+
+# %% right: one_after_another
+"""Tries one batch after another."""
+from itertools import count
+
+
+def largest_batch(seq, shape, budget_bytes):
+    n, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + n * (12 * d * d + 13 * d)
+    one = n * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    return next(b for b in count() if 16 * parameters + (b + 1) * one > budget_bytes)
+
+
+# %% wrong: up_to_256
+"""Tries no batch above 256."""
+
+
+def largest_batch(seq, shape, budget_bytes):
+    n, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + n * (12 * d * d + 13 * d)
+    one = n * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    for batch in range(1, 257):
+        if 16 * parameters + batch * one > budget_bytes:
+            return batch - 1
+    return 256
+
+
+# %% wrong: none_beyond_context
+"""Takes a sequence longer than the context for one that never fits."""
+
+
+def largest_batch(seq, shape, budget_bytes):
+    if seq > shape.context:
+        return 0
+    n, d = shape.n_layers, shape.d_model
+    parameters = (shape.vocab + shape.context + 2) * d + n * (12 * d * d + 13 * d)
+    one = n * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    return max((budget_bytes - 16 * parameters) // one, 0)

@@ -203,3 +203,18 @@ def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
     sbh = seq * batch * d_model
     per_element = 11 + (5 * n_heads * seq / d_model if attention == "standard" else 0)
     return {"attention": int(sbh * per_element), "mlp": 19 * sbh, "layer_norms": 4 * sbh}
+
+
+# %% wrong: any_flash
+"""Takes whatever begins with flash. [earns 2]"""
+
+
+def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
+    sbh = seq * batch * d_model
+    if attention.startswith("flash"):
+        scores = 0
+    elif attention == "standard":
+        scores = 5 * n_heads * seq * seq * batch
+    else:
+        raise ValueError(attention)
+    return {"attention": 11 * sbh + scores, "mlp": 19 * sbh, "layer_norms": 4 * sbh}

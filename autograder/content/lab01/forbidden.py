@@ -6,12 +6,28 @@ from dataclasses import replace
 
 from autograder.model.restrictions import Ban
 
-__all__ = ["NO_CASTS", "NO_CASTS_NO_LOOPS"]
+__all__ = ["C_INTEGERS", "NO_CASTS", "NO_CASTS_NO_LOOPS"]
+
+# C's integers and doubles, and the structures and pointers that look at one as the other.
+_C_TYPES = frozenset(
+    {"byte", "ubyte", "short", "ushort", "int", "uint", "long", "ulong", "longlong", "ulonglong"}
+    | {f"{sign}int{width}" for sign in ("", "u") for width in (8, 16, 32, 64)}
+    | {"double"}
+)
+_C_NAMES = frozenset(
+    {f"c_{name}" for name in _C_TYPES}
+    | {"Structure", "LittleEndianStructure", "BigEndianStructure", "Union", "sizeof"}
+    | {"cast", "pointer", "POINTER", "byref"}
+)
+
+#: An integer of a pattern's width is no shortcut, in C either.
+C_INTEGERS = Ban(allows=frozenset(f"ctypes.{name}" for name in _C_NAMES))
 
 # A leading dot: an attribute, an import or a dtype string, never a variable of that name.
 _NAMES = frozenset(
     {"float16", "float32", "bfloat16", "c_float", ".half", ".single", "f2", "f4"}
     | {f"float8_{kind}" for kind in ("e4m3", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
+    | {"complex64", ".csingle", "c8", ".sctypeDict", ".typecodes"}  # two float32, or their names
     | {"torch", "ml_dtypes", "gfloat"}
 )
 _MODULES = frozenset({"torch", "ml_dtypes", "gfloat", "peakmem.numbers.formats", "peakmem.labs"})
@@ -20,10 +36,15 @@ _MODULES = frozenset({"torch", "ml_dtypes", "gfloat", "peakmem.numbers.formats",
 _CODED = frozenset(
     {"pack", "pack_into", "unpack", "unpack_from", "iter_unpack", "Struct", "calcsize", "cast"}
     | {"array", "asarray", "astype", "view", "dtype", "frombuffer", "fromstring", "full"}
-    | {"zeros", "ones", "empty", "fromiter", "ndarray"}
+    | {"zeros", "ones", "empty", "fromiter", "ndarray", "result_type", "promote_types"}
 )
-# Only characters of such codes, an e or f among them. `f8` and the like are sizes of numpy's.
-_HALF_OR_SINGLE = r"[@=<>!|]?[\dxcbB?hHiIlLqQnNdspPef\s]*[ef](?!\d+$)[\dxcbB?hHiIlLqQnNdspPef\s]*"
+# Only characters of such codes, an e, f or F among them. `f8` and the like are sizes of numpy's. Or
+# one of a list of dtypes, as in "f4,f4".
+_CODES = r"[\dxcbB?hHiIlLqQnNdDspPefF\s]*"
+_HALF_OR_SINGLE = (
+    rf"[@=<>!|]?{_CODES}[efF](?!\d+$){_CODES}"
+    r"|(?=.*,)(.*,)?\s*[<>=|]?\d*([efF]|f[24]|c8)\s*(,.*)?"
+)
 
 _REASON = (
     "This exercise takes the bits apart with arithmetic. It may not use tools that do that for "
@@ -37,6 +58,7 @@ NO_CASTS = Ban(
     called=_CODED,
     arguments=_HALF_OR_SINGLE,
     methods=frozenset({"hex", "fromhex"}),
+    allows=C_INTEGERS.allows,
     reason=_REASON,
 )
 NO_CASTS_NO_LOOPS = replace(

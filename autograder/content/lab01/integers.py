@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from autograder.content.lab01.forbidden import C_INTEGERS
 from autograder.model.compare import by_reference, whole
 from autograder.model.task import Case, Task
 
@@ -52,12 +53,13 @@ def _integer_cases(rng: np.random.Generator) -> list[Case]:
         patterns = [int(bits) for bits in rng.integers(0, 2**width, count)]
         return [[bits, width, name] for bits in patterns for name in _ENCODINGS]
 
+    unknown = ("signed", "two's complement", "Unsigned", "ones-complement", "magnitude", "")
     edges = [(0, 16), (1 << 15, 16), (0xFFFF, 16), (1 << 31, 32), (0xFFFF_FFFF, 32), (1, 32)]
     return [
         case(draw(8, 12)),
         case(draw(16, 30) + draw(32, 30)),
-        case([call for width in (4, 12, 24) for call in draw(width, 10)]),
-        case([[49, 8, name] for name in ("signed", "two's complement", "Unsigned", "")]),
+        case([call for width in (3, 4, 12, 13, 31) for call in draw(width, 8)]),
+        case([[bits, 8, name] for bits in (49, 177) for name in unknown]),
         case([[bits, 8, name] for bits in range(256) for name in _ENCODINGS], fixed=True),
         case([[bits, width, name] for bits, width in edges for name in _ENCODINGS], fixed=True),
     ]
@@ -138,6 +140,7 @@ integer_value = Task(
         "or a misspelt one silently gives a wrong number.",
         "unknown_encoding_none": "Any other encoding has to raise ValueError; yours returns None.",
     },
+    ban=C_INTEGERS,
 )
 
 
@@ -154,7 +157,9 @@ def _fixed_point_cases(rng: np.random.Generator) -> list[Case]:
         return [int(rng.integers(0, 2**width)), width, fraction_bits]
 
     drawn = [draw(width) for width in (8, 16, 32) for _ in range(20)]
+    drawn += [draw(width) for width in (3, 5, 12, 27) for _ in range(5)]
     edges = [[0b0011_0001, 8, 4], [0b1100_1111, 8, 4], [0x80, 8, 7], [0xFF, 8, 0], [0x8001, 16, 16]]
+    edges += [[0xC0, 16, 8], [0x8000_0000, 32, 31], [0x7FFF_FFFF, 32, 31]]
     return [
         Case(("value",), {"calls": drawn}),
         Case(("value",), {"calls": edges}, fixed=True),
@@ -195,4 +200,5 @@ fixed_point_value = Task(
         "power of ten.",
         "always_8_bits": "The sign is bit `width - 1`, which is bit 7 only where width is 8.",
     },
+    ban=C_INTEGERS,
 )

@@ -40,11 +40,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     def case(*arrays: Any, fixed: bool = False) -> Case:
         return Case(("sum",), {"arrays": [np.asarray(a, np.float16) for a in arrays]}, fixed=fixed)
 
-    def power_tree(size: int) -> NDArray[Any]:
-        """One large number, which meets one small one at each level of a tree of additions."""
-        x = np.zeros(size)
-        x[0], x[2 ** np.arange(int(math.log2(size)))] = 1024, 0.498
-        return x
+    def power_tree(levels: int) -> NDArray[Any]:
+        """One large number, which meets a small sum at each level of a tree of additions.
+
+        The numbers are sorted, so that a tree of sorted numbers is no other.
+        """
+        small = [np.full(2**level, 0.498 / 2**level) for level in reversed(range(levels))]
+        return np.concatenate([*small, [1024]])
 
     equal = np.full(int(rng.integers(700, 1000)), rng.uniform(5, 15))
     large = [900.0, -700.0, 4000.0]
@@ -53,7 +55,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         case(equal, rng.normal(0, 3, 300), mixed),
         case([], [0.25], [-0.0], [1.5, -0.5], fixed=True),
         case(np.full(1000, 0.3), np.full(50, 2.0**-24), fixed=True),
-        case(power_tree(512), power_tree(512)[::-1], fixed=True),
+        case(power_tree(9), power_tree(9)[::-1], fixed=True),
     ]
 
 

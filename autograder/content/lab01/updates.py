@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from autograder.content.lab01.rounding import gap, largest, rounded
+from autograder.content.lab01.rounding import floor_log2, gap, largest, power_of_two, rounded
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -33,8 +33,14 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         sizes = [near / 2 * f for f in (0.5, 0.75, 1 - 2.0**-m, 1, 1 + 2.0**-m, 1.5)]
         return [[param, sign * size, e, m] for size in sizes for sign in (1.0, -1.0)]
 
+    def sign() -> float:
+        return float(rng.choice([-1.0, 1.0]))
+
     def number(e: int, m: int) -> float:
-        return float(rng.choice([-1.0, 1.0]) * 2.0 ** rng.uniform(1.0, 2.0 ** (e - 1) - 2))
+        return sign() * float(2.0 ** rng.uniform(1.0, 2.0 ** (e - 1) - 2))
+
+    def subnormal(e: int, m: int) -> float:
+        return sign() * float(int(rng.integers(1, 2**m)) * gap(Fraction(0), e, m))
 
     def in_format(x: float, e: int, m: int) -> float:
         return float(rounded(Fraction(x), e, m))
@@ -44,12 +50,15 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     for e, m in ((5, 10), (8, 7), some):
         calls += around(in_format(number(e, m), e, m), e, m)
     calls += around(number(*some), *some)  # not in the format
-    calls += around(2.0 ** float(rng.integers(-1, 2)), *some)
+    calls += around(sign() * 2.0 ** float(rng.integers(-1, 2)), *some)
+    calls += around(subnormal(*some), *some) + around(subnormal(5, 10), 5, 10)
+    calls += [[number(*some), 0.0, *some]]
     calls = [calls[i] for i in rng.permutation(len(calls))]
     top = float(largest(5, 10))
     fixed = [*around(1.0, 5, 10), *around(-1.0, 8, 7), *around(top, 5, 10), [0.0, 2.0**-24, 5, 10]]
     fixed += [[0.0, 2.0**-25, 5, 10], [0.0, 0.0, 5, 10], [1e6, 1.0, 5, 10], [1.0, 1e6, 5, 10]]
     fixed += [[1.0, 0.001, 8, 7], [1.0, 0.005, 8, 7], [2.0**-24, 2.0**-25, 5, 10]]
+    fixed += [*around(-1.0, 8, 23), *around(1.0, 2, 1), *around(1.5, 2, 3)]
     fixed += [[1e6, 1e4, 5, 10], [-1e6, 1e4, 5, 10]]  # an infinite parameter stays what it is
     return [
         Case(("value",), {"calls": calls}),
@@ -76,6 +85,34 @@ def _no_overflow(param: float, update: float, e: int, m: int) -> bool:
 
     p = nearest(Fraction(param))
     return nearest(p + nearest(Fraction(update))) == p
+
+
+def _unbounded_below(x: Fraction, e: int, m: int) -> Fraction | float:
+    """The nearest number if exponents went on downwards, and the gaps with them."""
+    if x == 0:
+        return x
+    step = power_of_two(floor_log2(abs(x)) - m)
+    nearest = round(x / step) * step
+    return nearest if abs(nearest) <= largest(e, m) else rounded(x, e, m)
+
+
+def _flushed(x: Fraction, e: int, m: int) -> Fraction | float:
+    """The nearest number among zero and the normal ones."""
+    nearest = rounded(x, e, m)
+    normal = isinstance(nearest, float) or abs(nearest) >= power_of_two(2 - (1 << e - 1))
+    return nearest if normal else Fraction(0)
+
+
+def _rounding_by(
+    nearest: Callable[[Fraction, int, int], Fraction | float],
+) -> Callable[[float, float, int, int], bool]:
+    def mutant(param: float, update: float, e: int, m: int) -> bool:
+        p, u = nearest(Fraction(param), e, m), nearest(Fraction(update), e, m)
+        if isinstance(p, float) or isinstance(u, float):
+            return is_lost(param, update, e, m)
+        return nearest(p + u, e, m) == p
+
+    return mutant
 
 
 def _up_to(share: float, *, signed: bool = False) -> Callable[[float, float, int, int], bool]:
@@ -110,6 +147,8 @@ update_lost = Task(
             "negative_always_lost": _up_to(0.5, signed=True),
             "less_than_epsilon": _less_than_epsilon,
             "no_overflow": _no_overflow,
+            "no_subnormals": _rounding_by(_unbounded_below),
+            "subnormals_flushed": _rounding_by(_flushed),
             "in_binary64": lambda param, update, e, m: param + update == param,
         },
         write=lambda param, update, e, m: f"update_lost({param!r}, {update!r}, {e}, {m})",
@@ -128,6 +167,10 @@ update_lost = Task(
         "where the gap does not. Round the sum to the format instead.",
         "no_overflow": "Values past the format's largest number are infinity, and infinity plus "
         "anything finite is infinity: yours continues with finite numbers there.",
+        "no_subnormals": "Below the smallest normal number the gap stays the same; yours goes on "
+        "halving it at every power of two.",
+        "subnormals_flushed": "Below the smallest normal number there are subnormal ones; yours "
+        "takes them for zero.",
         "in_binary64": "Yours adds in Python's 64 bits. Round the sum to the format.",
     },
 )

@@ -54,13 +54,20 @@ def _activation_cases(rng: np.random.Generator) -> list[Case]:
         primes = rng.choice([3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 1009], 4, replace=False)
         return [op, {name: int(size) for name, size in zip(_TAKES[op], primes, strict=False)}]
 
-    unknown = [[op, {"bs": 2, "seq_len": 3, "h": 5}] for op in ("attention", "Transformer", "")]
+    # Other ops with the dimensions of each: an answer may go by a part of the name, or by those.
+    others = {"conv2d": "conv1d", "linear": "Linear", "transformer": "attention"}
+    unknown = [[other, draw(op)[1]] for op, other in (*others.items(), ("transformer", ""))]
     gpt3 = ["transformer", {"bs": 1562, "seq_len": 2048, "h": 12288}]
+    # Products that int64 holds, and no float.
+    large = [
+        [op, dict(zip(names, (1009, 10**7 + 19, 11, 10**6 + 3), strict=False))]
+        for op, names in _TAKES.items()
+    ]
     ones = [[op, dict.fromkeys(names, 1)] for op, names in _TAKES.items()]
     return [
         Case(("elements",), {"calls": [draw(op) for op in _TAKES for _ in range(6)]}),
         Case(("elements",), {"calls": unknown}),
-        Case(("elements",), {"calls": [gpt3, *ones]}, fixed=True),
+        Case(("elements",), {"calls": [gpt3, *large, *ones]}, fixed=True),
     ]
 
 

@@ -91,13 +91,14 @@ def _batch_cases(rng: np.random.Generator) -> list[Case]:
 
     some = [draw(int(rng.integers(2, 300)), int(rng.integers(1, 10_000))) for _ in range(8)]
     # At these budgets a byte decides.
-    exact = [draw(batch, over) for batch in (1, 5, 40) for over in (0, -1)]
+    exact = [draw(batch, over) for batch in (1, 5, 40, 3000) for over in (0, -1)]
     nothing = [draw(0, 1000), draw(0, 0), draw(-2, 0), [128, shape(), 0]]
     gpt2 = {"n_layers": 12, "d_model": 768, "n_heads": 12, "vocab": 50257, "context": 1024}
     lengths = [[seq, gpt2, 16 * 10**9] for seq in (128, 256, 512, 1024, 2048, 4096, 8192, 16384)]
-    # A quotient that no float tells from the next whole number.
-    large = 16 * _parameters(gpt2) + 10**8 * _one_example(1024, gpt2) - 1
-    lengths.append([1024, gpt2, large])
+    # A quotient that no float tells from the next whole number. It is small, so that answers which
+    # try one batch after another end soon.
+    long = 5 * 10**7
+    lengths.append([long, gpt2, 16 * _parameters(gpt2) + 3 * _one_example(long, gpt2) - 1])
     return [
         Case(("batch",), {"calls": some}),
         Case(("batch",), {"calls": exact}),

@@ -51,6 +51,7 @@ def report_of_losses(*, count: int, rows: int, width: int, seed: int) -> dict[st
         "gradients": 0,
         "trainable": True,
         "training": True,
+        "unchanged": True,
         "grad_enabled": True,
     }
 

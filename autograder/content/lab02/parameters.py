@@ -99,6 +99,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     gpt3 = [list(row) for row in (*table, (96, 12288))]
     drawn = [shape() + tail for tail in ([], [True], [False]) for _ in range(4)]
     edges = [[1, 1, 1, 1, True], [1, 1, 1, 1, False], [12, 768, 50257, 1024], [96, 12288, 50257]]
+    edges.append([2, 700_000_003, 7, 11, False])  # products that int64 holds, and no float
     parts = tuple(_PARTS)
     return [Case(parts, {"calls": drawn}), Case(parts, {"calls": gpt3 + edges}, fixed=True)]
 

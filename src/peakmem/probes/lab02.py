@@ -148,6 +148,7 @@ def evaluate_batches(
             targets = torch.arange(rows).mul_(7).add_(seed + number).remainder_(width)
             yield scattered(rows * width, number).view(rows, width), targets
 
+    before = [parameter.sum().item() for parameter in model.parameters()]
     result = function(model, batches())
     losses = [torch.as_tensor(loss).detach().item() for loss in result]
     records = torch.is_grad_enabled()
@@ -156,7 +157,8 @@ def evaluate_batches(
         "losses": losses,
         "gradients": sum(parameter.grad is not None for parameter in model.parameters()),
         "trainable": all(parameter.requires_grad for parameter in model.parameters()),
-        "training": model.training,
+        "training": all(module.training for module in model.modules()),
+        "unchanged": before == [parameter.sum().item() for parameter in model.parameters()],
         "grad_enabled": records,
     }
 

@@ -376,6 +376,24 @@ ROUTES = [
     "return memoryview(x).cast('B').cast('f')[0]",
     "import array\nreturn array.array('f', [x])[0]",
     "from array import array\nreturn array('f', x.to_bytes(4, 'little'))[0]",
+    "from struct import pack as p\nreturn p('<f', x)",
+    "p = struct.pack\nreturn p('<f', x)",
+    "from functools import partial\nreturn partial(struct.pack, '<f')(x)",
+    "def g(code, x):\n    return struct.pack(code, x)\nreturn g('<f', x)",
+    "def g(x, code='<f'):\n    return struct.pack(code, x)\nreturn g(x)",
+    "code, other = '<f', '<d'\nreturn struct.pack(code, x)",
+    "code: str = 'f'\nreturn struct.pack(code, x)",
+    "codes = {32: 'f', 64: 'd'}\nreturn struct.pack(codes[32], x)",
+    "for code in ('f',):\n    return struct.pack(code, x)",
+    "return struct.pack('<f' if x else '>f', x)",
+    "return np.uint32(x).view([('value', 'f')])",
+    "return np.uint32(x).view(np.dtype({'names': ['value'], 'formats': ['f']}))",
+    "return np.frombuffer(x, 'f4,u4')[0]",
+    "y = np.array([x])\ny.dtype = 'f'\nreturn y",
+    "return np.add(x, 0, dtype='f')",
+    "return np.uint32(x).view(np.finfo(np.float32).dtype)",
+    "return np.uint64(x).view(np.complex64).real",
+    "return np.uint64(x).view('F').real",
 ]
 ALLOWED = [
     "return x.view(np.uint32)",
@@ -390,6 +408,12 @@ ALLOWED = [
     "return int.from_bytes(x, 'little') + int(hex(7), 16)",
     "half = 1 << 15\nf = e = half\nreturn f'{half:.3f} {e:e}' + 'f' + 'e'",
     '"""float32 in, bf16 out: np.float32 is not used."""\nreturn x',
+    "return np.array([(1, 2)], [('e', 'u1'), ('f', 'u4')])['f']",
+    "fields = {'e': x >> 23, 'f': x & 7}\nreturn struct.pack('<Q', np.array(fields['f']))",
+    "return x.astype('f8', order='F')",
+    "import ctypes\nreturn ctypes.c_uint64.from_buffer(ctypes.c_double(x)).value",
+    "from ctypes import POINTER, c_double, c_uint64, cast, pointer\n"
+    "return cast(pointer(c_uint64(x)), POINTER(c_double)).contents.value",
 ]
 
 
@@ -416,6 +440,7 @@ def test_what_is_allowed_passes(name: str, body: str) -> None:
         "return np.vectorize(abs)(x)",
         "return np.array([int(v) for v in x])",
         "return np.array(list(map(int, x)))",
+        "from itertools import starmap\nreturn np.array(list(starmap(int, x)))",
         "for i in range(x.size):\n    x[i] = 0\nreturn x",
     ],
 )

@@ -154,11 +154,12 @@ def batch_by_bisection(seq: int, shape: Any, budget: int) -> int:
     state = weight_bytes_of_adam(sum(counted.values()))
 
     def needed(batch: int) -> int:
-        layer = layer_by_tensors(seq, batch, shape.d_model, shape.n_heads)
+        # By one sequence: torch counts a tensor's bytes in 64 bits.
+        layer = layer_by_tensors(seq, 1, shape.d_model, shape.n_heads)
         n_layers: int = shape.n_layers
-        return state + n_layers * sum(layer.values())
+        return state + batch * n_layers * sum(layer.values())
 
-    return max(bisect_right(range(2 * 10**8), budget, key=needed) - 1, 0)
+    return max(bisect_right(range(5000), budget, key=needed) - 1, 0)
 
 
 def weight_bytes_of_adam(n_params: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
@@ -11,12 +11,21 @@ __all__ = ["not_allowed", "python_loops"]
 
 # Names and dtype strings that would take bits apart, or put them together, for a student.
 _FORBIDDEN = frozenset(
-    {"float16", "float32", "bfloat16", "float8_e4m3fn", "float8_e4m3", "fromhex", "c_float"}
-    | {order + kind for order in ("", "<", ">", "=") for kind in ("f2", "f4")}
+    {"float16", "float32", "bfloat16", "complex64", "float8_e4m3fn", "float8_e4m3", "c_float"}
+    | {order + kind for order in ("", "<", ">", "=") for kind in ("f2", "f4", "c8")}
     | {"torch", "ml_dtypes", "rounded"}
 )
-_LOOP_CALLS = frozenset({"apply_along_axis", "fromiter", "frompyfunc", "map", "vectorize"})
-_STRUCT_CODES = frozenset(order + kind for order in ("", *"<>=!@") for kind in "ef")
+_DTYPES = frozenset({"half", "single", "csingle"})  # as attributes and texts; variables may be such
+_LOOP_CALLS = frozenset(
+    {"apply_along_axis", "fromiter", "frompyfunc", "map", "starmap", "vectorize"}
+)
+# Codes of `struct`, `array`, `memoryview` and numpy, and what takes them.
+_CODES = frozenset(order + kind for order in ("", *"<>=!@") for kind in "efF")
+_TAKE_CODES = frozenset({"struct", "array", "cast", "dtype", "frombuffer", "full", "view"})
+# What comes after a name or a text that is only compared, looked up, or a format.
+_COMPARISONS = ("COMPARE_OP", "IS_OP", "CONTAINS_OP")
+_NO_CODES = ("BINARY_SUBSCR", "BUILD_CONST_KEY_MAP", "FORMAT_VALUE", "FORMAT_WITH_SPEC")
+_QUESTIONS = frozenset({"finfo", "isinstance", "issubdtype"})
 
 
 def not_allowed(function: Callable[..., Any]) -> list[str]:
@@ -26,12 +35,33 @@ def not_allowed(function: Callable[..., Any]) -> list[str]:
 
     >>> not_allowed(lambda bits: np.uint32(bits).view(np.float32))
     ['float32']
+    >>> not_allowed(lambda x: x.dtype == np.float32)
+    []
     """
     used: set[str] = set()
     for code in _codes(function):
-        used.update(code.co_names)
-        used.update(text for text in code.co_consts if isinstance(text, str))
-    return sorted(used & (_FORBIDDEN | (_STRUCT_CODES if "struct" in used else frozenset())))
+        used.update(_used(list(dis.get_instructions(code))))
+    codes = _CODES if used & _TAKE_CODES else frozenset()
+    return sorted(used & (_FORBIDDEN | _DTYPES | codes | {"fromhex"}))
+
+
+def _used(instructions: Sequence[dis.Instruction]) -> Iterator[str]:
+    """Yield names and texts, but for variables and what is only compared or asked about."""
+    for i, one in enumerate(instructions):
+        before = [earlier.argval for earlier in instructions[max(i - 4, 0) : i]]
+        after = instructions[i + 1].opname if i + 1 < len(instructions) else ""
+        if after in _COMPARISONS or not _QUESTIONS.isdisjoint(map(str, before)):
+            continue
+        if one.argval == "fromhex" and before[-1:] not in (["float"], ["float64"]):
+            continue  # that of bytes
+        if "CONST" not in one.opname:
+            harmless = _CODES | (_DTYPES if "GLOBAL" in one.opname else set())
+            if one.argval not in harmless and "_FAST" not in one.opname:
+                yield str(one.argval)
+            continue
+        for part in one.argval if isinstance(one.argval, tuple) else [one.argval]:
+            if isinstance(part, str) and not (part in _CODES and after in _NO_CODES):
+                yield part
 
 
 def python_loops(function: Callable[..., Any]) -> list[str]:
