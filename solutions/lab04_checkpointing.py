@@ -163,15 +163,23 @@ def gradients(run, fn, *args):
 def used_again(run):
     """Two checkpoints in a row; the inner result is used twice, and outside."""
     z = x.clone().requires_grad_()
-    h = run(torch.exp, z)
+    h = run(torch.exp, z).tanh()
     (h * run(lambda a, b: a.tanh() * b, h, h)).sum().backward()
     return z.grad
 
 
 def of_parameters(run):
-    layer = nn.Linear(5, 5)
-    run(layer, x.clone().requires_grad_()).sum().backward()
-    return layer.weight.grad is not None
+    """Return a parameter's gradient, and whether the factor has come to require one."""
+    torch.manual_seed(0)
+    layer, factor = nn.Linear(5, 5), torch.ones(5)
+    args = [t.clone().requires_grad_() for t in (x, y)]
+    run(lambda a, b, factor: layer(a) * b * factor, *args, factor).sum().backward()
+    return layer.weight.grad, factor.requires_grad
+
+
+def kinds(run, fn, *args):
+    out = run(fn, *(a.clone().requires_grad_() for a in args))
+    return type(out).__name__, [str(o.dtype) for o in out]
 
 
 def calls(run):
@@ -183,8 +191,8 @@ def calls(run):
     out.sum().backward()
     counts.append(len(seen))
     with torch.no_grad():
-        run(fn, run(fn, x))
-    return (*counts, len(seen) - counts[-1])
+        out = run(fn, run(fn, x.clone().requires_grad_()))
+    return "a graph under no_grad" if out.requires_grad else (*counts, len(seen) - counts[-1])
 
 
 def drawn(run, which):
@@ -199,9 +207,10 @@ def drawn(run, which):
 
 def is_lean(run):
     wide = torch.randn(512, 512, requires_grad=True)  # 1 MiB
-    with MemoryMeter("cpu").track(wide) as meter:
+    with MemoryMeter("cpu", count_numpy=True).track(wide) as meter:
         out = run(lambda x: x.tanh().exp().tanh().sigmoid(), wide)
-    return meter.live_bytes - meter.baseline_bytes - out.nbytes <= 8 * 1024
+    kept = meter.live_bytes - meter.baseline_bytes - out.nbytes
+    return kept <= 8 * 1024 and meter.numpy_peak_bytes <= wide.nbytes // 2
 
 
 x, y, places = torch.randn(5), torch.randn(5), torch.tensor([4, 3, 2, 1, 0])
@@ -257,7 +266,12 @@ self_check(
             y,
         ),
         same_as_plain(used_again, "Call fn on kept_arguments(ctx).", "an argument used again"),
-        same_as_plain(of_parameters, "torch.autograd.backward reaches parameters.", "parameters"),
+        same_as_plain(kinds, "Return what fn returns.", "a tuple and its types", several, x, y),
+        same_as_plain(
+            of_parameters,
+            "torch.autograd.backward reaches parameters. Leave arguments as they are.",
+            "parameters",
+        ),
         Case(
             (checkpoint,),
             (2, 4, 2),
@@ -428,6 +442,8 @@ def called(n, k):
     seen = []
     layers = [Noting(number, seen) for number in range(n)]
     out = run_in_segments(layers, torch.ones(3, requires_grad=True), k)
+    if [layer.number for layer in layers] != list(range(n)):
+        return "the list of layers has changed"
     forward = list(seen)
     out.sum().backward()
     return forward, sorted(seen[len(forward) :])
@@ -459,7 +475,8 @@ self_check(
             wrong=dict.fromkeys(
                 [(tuple(range(8)), (3, 3, 4, 4, 5, 5)), (tuple(range(8)), (6, 6, 7, 7))],
                 "fn runs again later; a closure then sees the loop's last value.",
-            ),
+            )
+            | {"the list of layers has changed": "Copy the list before you take layers out."},
         ),
         Case(
             (6, 2),
