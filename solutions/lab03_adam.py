@@ -367,7 +367,7 @@ self_check(
             ("sgd",), dict(zip(parts, (4, 4, 0, 0, 0), strict=True)), "plain SGD remembers nothing"
         ),
         Case(
-            ("fp8",),
+            ("MIXED",),
             "refused",
             "an unknown recipe must not give a size",
             label="an unknown recipe",
@@ -448,8 +448,8 @@ self_check(
             "900 bytes are left, 16 per parameter; // gives a whole number",
             wrong={62: "the activations need room, too", 57: "round down: 57 don't fit"},
         ),
-        Case(("sgd", 88, 8), 10, "80 bytes hold exactly 10 parameters of 8: just full still fits"),
-        Case(("fp32", 1000, 1001), 0, "a model has no negative number of parameters"),
+        Case(("bf16", 88, 8), 10, "80 bytes hold exactly 10 parameters of 8: just full still fits"),
+        Case(("mixed_fp32_grads", 1000, 100), 50, "900 bytes are left, 18 per parameter"),
         Case(("sgd", 100, 900), 0, "a model has no negative number of parameters"),
         Case(("sgd", 8 * 10**17 - 1, 0), 10**17 - 1, "divide with //: a float has 53 bits"),
         Case(
@@ -525,15 +525,15 @@ def measured_state_bytes(optimizer: torch.optim.Optimizer) -> int:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-measured_state_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 3.4, measure the state
-def found_in(state):
-    """Return what your function finds in the state of one parameter, and whether it changed."""
-    param = torch.zeros(1000, requires_grad=True)
-    optimizer = torch.optim.Adam([param, torch.zeros(3, requires_grad=True)])
-    if state == "after a step":
-        param.grad = torch.ones(1000)
+def found_in(*states):
+    """Return what your function finds in the states of parameters, and whether it changed them."""
+    params = [torch.zeros(1000, requires_grad=True), torch.zeros(3, requires_grad=True)]
+    optimizer = torch.optim.Adam(params)
+    if "after a step" in states:
+        params[0].grad = torch.ones(1000)
         optimizer.step()
-    elif state:
-        optimizer.state[param] = state
+    else:
+        optimizer.state.update(zip(params, states, strict=False))
     entries = len(optimizer.state)
     found = measured_state_bytes(optimizer)
     return found if len(optimizer.state) == entries else "you made an entry"
@@ -545,7 +545,7 @@ self_check(
     found_in,
     [
         Case(
-            ({},),
+            (),
             0,
             "before the first step there is nothing",
             label="before the first step",
@@ -564,11 +564,16 @@ self_check(
             },
         ),
         Case(
-            ({"codes": {"q": (t, [u])}, "again": t},),
-            48,
+            ({"codes": [{"q": (t, [[u.byte()], None])}], "again": t}, {"shared": t}),
+            27,
             "look into dicts, lists and tuples, however deep",
             label="nested",
-            wrong={20: "look deeper", 68: "t is there twice, its storage once"},
+            wrong={
+                20: "look deeper",
+                47: "two parameters may share a storage, too",
+                67: "t is there three times, its storage once",
+                48: "nbytes() knows how many bytes a value takes",
+            },
         ),
         Case(
             ("after a step",),
@@ -673,11 +678,12 @@ self_check(
             label="set_to_none=False after a backward",
         ),
         Case(
-            (10, 3, [ZERO, "step", "forward"]),
-            [10, 10, 13],
-            "without gradients nothing is made",
-            label="a step without gradients",
+            (10, 3, [ZERO, "step", *once[:2], ZERO, "step"]),
+            [10, 10, 13, 20, 20, 40],
+            "without gradients nothing is made; zeros are gradients",
+            label="a step without gradients, and one with zeros",
         ),
+        Case((10, 3, []), [], "no events, no values", label="no events"),
         Case(
             (10, 3, ["forward", "forward", "backward", "backward"]),
             [13, 16, 23, 20],
@@ -911,6 +917,7 @@ self_check(
     state_bytes,
     [
         Case((matrix, "sgd"), 0, "plain SGD remembers nothing"),
+        Case(([], "adam"), 0, "no tensors, no state"),
         Case(
             (matrix, "momentum"),
             12_000,
@@ -950,9 +957,9 @@ self_check(
             },
         ),
         Case(
-            ([(10,), (257,)], "adam8bit"),
-            558,
-            "each tensor has blocks of its own; 257 values are two",
+            ([(10,), (256,), (257,)], "adam8bit"),
+            1078,
+            "each tensor has blocks of its own; 256 values are one, 257 two",
         ),
     ],
 )
@@ -1100,7 +1107,9 @@ self_check(
             },
         ),
         Case(
-            ([(30,), (10,)], 100, "for-loop"), (880, "step"), "the first tensor has none before it"
+            ([(30,), (20,)], 100, "for-loop"),
+            (1080, "step"),
+            "the second is the worst: 2 * 80 + 120; the first has none before it",
         ),
         Case((vectors, 100, "foreach"), (800, "step"), "the roots of all tensors: P"),
         Case((vectors, 100, "fused"), (740, "backward"), "no temporary: backward has the peak"),
@@ -1242,6 +1251,7 @@ self_check(
             "within the budget",
             "work in place on pieces, and keep two float32 moments per parameter",
             label="memory",
+            wrong={"not every value made one step": "pieces leave values out, or overlap"},
             function=lab03.budget_of(lean_adam_step),
         ),
     ],

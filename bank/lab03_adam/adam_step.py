@@ -734,3 +734,77 @@ def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         m_hat = s["m"] / (1 - betas[0] ** s["t"])
         v_hat = s["v"] / (1 - betas[1] ** s["t"])
         p.sub_(lr * m_hat / (v_hat.sqrt() + eps))
+
+
+# %% right: history
+"""Keeps all gradients, and averages them anew in each step."""
+import torch
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    def mean(beta, values):
+        weights = [beta ** (len(values) - 1 - k) for k in range(len(values))]
+        return sum(w * x for w, x in zip(weights, values)) / sum(weights)
+
+    with torch.no_grad():
+        for i, (p, g) in enumerate(zip(params, grads)):
+            if g is None:
+                continue
+            past = state.setdefault(i, [])
+            past.append(g.clone())
+            root = mean(betas[1], [x**2 for x in past]) ** 0.5
+            p.copy_(p - lr * mean(betas[0], past) / (root + eps))
+
+
+# %% wrong: on_the_parameter
+"""Keeps moments and counts as attributes of the parameters, and leaves `state` empty. [earns 3]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    for p, g in zip(params, grads):
+        if g is None:
+            continue
+        if not hasattr(p, "m"):
+            p.t, p.m, p.v = 0, torch.zeros_like(p), torch.zeros_like(p)
+        p.t += 1
+        p.m = betas[0] * p.m + (1 - betas[0]) * g
+        p.v = betas[1] * p.v + (1 - betas[1]) * g * g
+        p -= lr * (p.m / (1 - betas[0] ** p.t)) / ((p.v / (1 - betas[1] ** p.t)).sqrt() + eps)
+
+
+# %% wrong: requires_no_gradient
+"""Switches the parameters' gradients off, so that it may change them."""
+import torch
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        p.requires_grad_(False)
+        t, m, v = state.get(i, (0, torch.zeros_like(p), torch.zeros_like(p)))
+        t += 1
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g * g
+        state[i] = t, m, v
+        p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
+
+
+# %% wrong: skips_the_call
+"""A None anywhere makes the whole call do nothing. [earns 4]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    if any(g is None for g in grads):
+        return
+    for i, (p, g) in enumerate(zip(params, grads)):
+        t, m, v = state.get(i, (0, torch.zeros_like(p), torch.zeros_like(p)))
+        t += 1
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g * g
+        state[i] = t, m, v
+        p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)

@@ -159,7 +159,7 @@ def measured_state_bytes(optimizer):
     def visit(thing, depth=0):
         if torch.is_tensor(thing):
             storage = thing.untyped_storage()
-            found[storage.data_ptr()] = storage.nbytes()
+            found[storage.data_ptr()] = storage.nbytes() // thing.element_size()
         elif isinstance(thing, dict):
             for part in thing.values():
                 visit(part, depth + 1)
@@ -168,7 +168,7 @@ def measured_state_bytes(optimizer):
                 visit(part, depth + 1)
 
     visit(list(optimizer.state.values()))
-    return sum(found.values()) // 4
+    return sum(found.values())
 
 
 # %% wrong: formula
@@ -327,3 +327,101 @@ import torch
 def measured_state_bytes(optimizer):
     kept = [value for own in optimizer.state.values() for value in own.values()]
     return sum(value.nbytes for value in kept if torch.is_tensor(value))
+
+
+# %% right: match
+"""Structural pattern matching; storages are told apart by _cdata."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def look(thing):
+        match thing:
+            case torch.Tensor():
+                storage = thing.untyped_storage()
+                found[storage._cdata] = len(storage)
+            case dict():
+                look(list(thing.values()))
+            case list() | tuple():
+                for part in thing:
+                    look(part)
+
+    for own in optimizer.state.values():
+        look(own)
+    return sum(found.values())
+
+
+# %% wrong: four_bytes_each
+"""4 bytes for each value of a storage, whatever its type."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def look(thing):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = 4 * (storage.nbytes() // thing.element_size())
+        elif isinstance(thing, dict):
+            look(list(thing.values()))
+        elif isinstance(thing, (list, tuple)):
+            for part in thing:
+                look(part)
+
+    look(list(optimizer.state.values()))
+    return sum(found.values())
+
+
+# %% wrong: no_dicts_in_lists
+"""Looks into lists for tensors and further lists, not for dicts."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def in_list(parts):
+        for part in parts:
+            if torch.is_tensor(part):
+                storage = part.untyped_storage()
+                found[storage.data_ptr()] = storage.nbytes()
+            elif isinstance(part, (list, tuple)):
+                in_list(part)
+
+    def in_dict(own):
+        for part in own.values():
+            if isinstance(part, dict):
+                in_dict(part)
+            else:
+                in_list([part])
+
+    for own in optimizer.state.values():
+        in_dict(own)
+    return sum(found.values())
+
+
+# %% wrong: three_levels
+"""Looks three containers deep."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def look(thing, depth):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif depth and isinstance(thing, dict):
+            for part in thing.values():
+                look(part, depth - 1)
+        elif depth and isinstance(thing, (list, tuple)):
+            for part in thing:
+                look(part, depth - 1)
+
+    for own in optimizer.state.values():
+        look(own, 3)
+    return sum(found.values())

@@ -1030,3 +1030,195 @@ def checkpoint(fn, *args):
     if not torch.is_grad_enabled():
         return fn(*args)
     return Checkpoint.apply(fn, *args)
+
+
+# %% right: autograd_grad
+"""torch.autograd.grad over the arguments and the graph's leaves, added to .grad by hand."""
+import torch
+
+
+def leaves_of(results):
+    todo, seen, leaves = [r.grad_fn for r in results], set(), []
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            leaves.append(node.variable)
+        todo += [before for before, _ in node.next_functions]
+    return leaves
+
+
+class Again(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            results = ctx.fn(*args)
+        results = results if isinstance(results, tuple) else (results,)
+        ways = [(r, g) for r, g in zip(results, gradients) if r.requires_grad]
+        results, gradients = zip(*ways)
+        asked = [a for a in args if torch.is_tensor(a) and a.requires_grad]
+        others = [leaf for leaf in leaves_of(results) if all(leaf is not a for a in asked)]
+        found = torch.autograd.grad(results, asked + others, gradients, allow_unused=True)
+        for leaf, gradient in zip(others, found[len(asked) :]):
+            leaf.grad = gradient if leaf.grad is None else leaf.grad + gradient
+        mine = iter(found)
+        return None, *(
+            next(mine) if torch.is_tensor(a) and a.requires_grad else None for a in args
+        )
+
+
+def checkpoint(fn, *args):
+    return Again.apply(fn, *args)
+
+
+# %% right: setup_context
+"""forward without ctx; the RNG state is an argument; a result that is not used has no gradient."""
+import torch
+
+
+class Again(torch.autograd.Function):
+    @staticmethod
+    def forward(fn, state, *args):
+        return fn(*args)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.fn, ctx.state, *ctx.given = inputs
+        ctx.set_materialize_grads(False)
+        results = output if isinstance(output, tuple) else (output,)
+        ctx.mark_non_differentiable(*(r for r in results if not r.is_floating_point()))
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.given
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            results = ctx.fn(*args)
+        torch.set_rng_state(now)
+        results = results if isinstance(results, tuple) else (results,)
+        ways = [(r, g) for r, g in zip(results, gradients) if g is not None and r.requires_grad]
+        torch.autograd.backward(*zip(*ways))
+        return None, None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Again.apply(fn, torch.get_rng_state(), *args)
+
+
+# %% wrong: arguments_changed
+"""Makes the caller's own float tensors require a gradient. [earns 4]"""
+import torch
+
+
+class Again(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        for a in ctx.args:
+            if torch.is_tensor(a) and a.is_leaf and a.is_floating_point():
+                a.requires_grad_()
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        out = out if isinstance(out, tuple) else (out,)
+        ways = [(o, g) for o, g in zip(out, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in ways], [g for _, g in ways])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Again.apply(fn, *args)
+
+
+# %% wrong: seeds
+"""Seeds with 0 before both calls, which draws the same numbers twice. [earns 5]"""
+import torch
+
+
+class Again(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        torch.manual_seed(0)
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        now = torch.get_rng_state()
+        torch.manual_seed(0)
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        out = out if isinstance(out, tuple) else (out,)
+        ways = [(o, g) for o, g in zip(out, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in ways], [g for _, g in ways])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Again.apply(fn, *args)
+
+
+# %% wrong: state_after_the_call
+"""Keeps the state from after the first call. [earns 5]"""
+import torch
+
+
+class Again(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        result = fn(*args)
+        ctx.state = torch.get_rng_state()
+        return result
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        with torch.enable_grad():
+            out = ctx.fn(*args)
+        torch.set_rng_state(now)
+        out = out if isinstance(out, tuple) else (out,)
+        ways = [(o, g) for o, g in zip(out, gradients) if o.requires_grad]
+        torch.autograd.backward([o for o, _ in ways], [g for _, g in ways])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Again.apply(fn, *args)

@@ -413,3 +413,52 @@ def step_with_log(layers, x):
         hook.remove()
     x.sum().backward()
     return log
+
+
+# %% wrong: other_hooks_stay
+"""Removes the forward hooks, and leaves hooks that run before forward."""
+import torch.utils.checkpoint
+
+
+def step_with_log(layers, x):
+    log, runs = [], []
+    for layer in layers:
+        layer.register_forward_pre_hook(lambda layer, inputs: runs.append(1))
+    hooks = [
+        layer.register_forward_hook(
+            lambda layer, inputs, output: log.append(output.detach().square().mean().item())
+        )
+        for layer in layers
+    ]
+
+    def segment(x, first):
+        for layer in layers[first : first + 4]:
+            x = layer(x)
+        return x
+
+    for first in range(0, len(layers), 4):
+        x = torch.utils.checkpoint.checkpoint(segment, x, first, use_reentrant=False)
+    for hook in hooks:
+        hook.remove()
+    x.sum().backward()
+    return log
+
+
+# %% right: noted_in_the_segment
+"""No hooks: the segment notes each layer's first run."""
+import torch.utils.checkpoint
+
+
+def step_with_log(layers, x):
+    log = {}
+
+    def segment(x, first):
+        for i in range(first, min(first + 4, len(layers))):
+            x = layers[i](x)
+            log.setdefault(i, x.detach().square().mean().item())
+        return x
+
+    for first in range(0, len(layers), 4):
+        x = torch.utils.checkpoint.checkpoint(segment, x, first, use_reentrant=False)
+    x.sum().backward()
+    return [log[i] for i in range(len(layers))]

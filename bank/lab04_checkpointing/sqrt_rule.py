@@ -448,3 +448,25 @@ def recomputed_layers(n_layers, segment_length):
 
 def best_segment_length(n_layers, saved=1):
     return min(range(1, n_layers + 1), key=lambda k: peak_activations(n_layers, k, saved))
+
+
+# %% wrong: from_two
+"""Never tries segments of one layer. [earns 2]"""
+import math
+
+
+def peak_activations(n_layers, segment_length, saved=1):
+    k = min(segment_length, n_layers)
+    s = math.ceil(n_layers / k)
+    r = n_layers - (s - 1) * k
+    return n_layers * saved + 1 if s == 1 else max(s + r * saved, s - 1 + k * saved)
+
+
+def recomputed_layers(n_layers, segment_length):
+    k = min(segment_length, n_layers)
+    return (math.ceil(n_layers / k) - 1) * k
+
+
+def best_segment_length(n_layers, saved=1):
+    lengths = range(2, n_layers + 1)
+    return min(lengths, key=lambda k: peak_activations(n_layers, k, saved), default=1)

@@ -169,7 +169,8 @@ def _walk(
 ) -> list[Walk]:
     """Return the models' paths under `update`.
 
-    `none` is what a gradient of None does: "skip" its parameter, count as "zero", "stop" the call.
+    `none` is what a gradient of None does: "skip" its parameter or the whole "call", count as
+    "zero", "stop" at it.
     `count` says whose steps the bias correction goes by: the parameter's "own", all "calls", or
     the "updates" of all parameters together.
     """
@@ -182,6 +183,9 @@ def _walk_one(model: Model, o: _Options, update: Update, count: str, none: str) 
     counted = 0
     for call in range(calls_of(model)):
         counted += count == "calls"
+        if none == "call" and any(gradient is None for gradient in gradients_of(model, call)):
+            yield list(values)
+            continue
         for i, gradient in enumerate(gradients_of(model, call)):
             if gradient is None and none == "stop":
                 break
@@ -210,6 +214,7 @@ MUTANTS: dict[str, Mutant] = {
     "count_one_ahead": _with(_count_one_ahead),
     "none_as_zero": _with(none="zero"),
     "stops_at_none": _with(none="stop"),
+    "skips_the_call": _with(none="call"),
     "betas_swapped": _with(_betas_swapped),
     "weights_swapped": _with(_weights_swapped),
     "no_root": _with(_no_root),

@@ -46,6 +46,8 @@ NO_TORCH_OPTIM = Ban(
 MISTAKES = {
     "changes_gradients": "Your step changed a gradient. Other code reads gradients after the step "
     "(to clip or to log them), so compute with them and leave them as they were.",
+    "skips_the_call": "A gradient of None makes your step leave the other parameters alone, too. "
+    "It says something about its own parameter only.",
     "not_in_place": "Your parameters did not move. The caller keeps the tensors of `params`, so "
     "change those in place, under torch.no_grad(): `param -= x` inside it does, "
     "`param = param - x` makes a new tensor.",
@@ -80,8 +82,9 @@ MISTAKES = {
     "corrected_moments_kept": "Your state keeps the corrected moments. Keep the plain ones and "
     "correct a copy in each step, or the correction is applied again and again.",
     "sign": "Your step goes uphill: subtract it.",
-    "state_outside": "Your step keeps something outside `state`: two models that take turns get in "
-    "each other's way. Everything that has to last until the next call belongs in `state`.",
+    "state_outside": "Your step keeps something outside `state`, where another model, or a new "
+    "training of the same parameters, finds it. Everything that has to last until the next call "
+    "belongs in `state`.",
     "float32_step_count": "Your bias corrections are less precise than the parameters. With a step "
     "count that is a float32 tensor, as torch keeps it, 1 - beta**t is float32 too: keep the count "
     "a Python int.",
@@ -170,13 +173,14 @@ def judge_models(
         return _changed(changed)
     expected = torch_paths(models, options)
     off = error(models, expected, got)
+    restarts = all(one.get("restarts", True) is True for one in said)
     if off <= tolerance:
-        return Finding(True)
+        return Finding(True) if restarts else Finding(False, _AGAIN, ("state_outside",))
     if any(np.isnan(array).all() for path in got for array in path[0]):
         return Finding(False, "After the first call a parameter is NaN.", ("count_from_zero",))
     mistakes = mutants_like(models, options, got, _NEARER * min(off, 1.0))
     moved, stood = moved_and_stood(models, expected, got)
-    if not any(one.get("state_used") for one in said):
+    if not (restarts and any(one.get("state_used") for one in said)):
         mistakes.append("state_outside")
     if off <= _FLOAT32_COUNT and corrections_off(models, options, got, _NEARER * off):
         mistakes.append("float32_step_count")
@@ -188,6 +192,11 @@ def judge_models(
         mistakes.append("flat_copies")
     difference = first_difference(models, options, expected, got, tolerance)
     return Finding(False, difference, tuple(mistakes))
+
+
+_AGAIN = (
+    "The same parameters, put back to their start, take another path with a new, empty `state`."
+)
 
 
 def _changed(what: object) -> Finding:

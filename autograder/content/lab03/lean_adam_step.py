@@ -18,6 +18,7 @@ __all__ = ["FLOAT32_TOLERANCE", "SLACK_BYTES", "lean_adam_step", "watched_model"
 
 _EQUAL, _BUDGET = "equal results", "under the budget"
 _KIB, _MIB = 2**10, 2**20
+_LR = 0.1
 FLOAT32_TOLERANCE = 1e-5  # of the distance moved, in float32
 
 # Bytes of a budget besides the text's: the small runs before it and the answer take them.
@@ -26,7 +27,24 @@ SLACK_BYTES = 2 * _MIB
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     small = [replace(case, parts=(_EQUAL,)) for case in path_cases(rng)]
-    return [*small, _large(rng)]
+    return [*small, _medium(rng), _large(rng)]
+
+
+def _medium(rng: np.random.Generator) -> Case:
+    """Tensors whose values all make the same step, whatever pieces they are cut into.
+
+    The meter says what stays between calls: in the kernel's eyes, that may be as much as a call
+    takes.
+    """
+    shapes = [[int(rng.integers(140_000, 150_000))], [2, int(rng.integers(70_000, 80_000))]]
+    medium = {
+        "shapes": shapes,
+        "seed": int(rng.integers(2**32)),
+        "factors": [1.0, -0.5],
+        "watched": [np.array([0])] * len(shapes),
+        "even": True,
+    }
+    return Case((_BUDGET,), {"large": medium, "options": {"lr": _LR}})
 
 
 def _large(rng: np.random.Generator) -> Case:
@@ -46,7 +64,7 @@ def _large(rng: np.random.Generator) -> Case:
         "watched": [watched_places(rng, math.prod(shape)) for shape in shapes],
     }
     budget = Budget(2 * _bytes_of(shapes) + _most_bytes(shapes) + SLACK_BYTES)
-    return Case((_BUDGET,), {"large": large, "options": {"lr": 0.1}}, budget=budget)
+    return Case((_BUDGET,), {"large": large, "options": {"lr": _LR}}, budget=budget)
 
 
 def _bytes_of(shapes: Sequence[Sequence[int]]) -> int:
@@ -77,8 +95,10 @@ def _large_step(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     results = judge_models(
         [watched_model(inputs["large"])], inputs["options"], value.get("models"), FLOAT32_TOLERANCE
     )
-    if not results.ok:
-        return results
+    if not results.ok:  # small tensors may be one piece, so pieces show here
+        return replace(results, mistakes=(*results.mistakes, "uneven_pieces"))
+    if inputs["large"].get("even") and not _is_even(value.get("spread")):
+        return Finding(False, _UNEVEN, ("uneven_pieces",))
     shapes = inputs["large"]["shapes"]
     state_bytes = 2 * _bytes_of(shapes)
     rise_bytes = answer.metered("rise_bytes", "numpy_rise_bytes")
@@ -95,6 +115,14 @@ def _large_step(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     return Finding(False, _RISE, _piece(shapes, (rise_bytes or 0) - state_bytes))
 
 
+def _is_even(spread: Any) -> bool:
+    return type(spread) is float and spread <= FLOAT32_TOLERANCE * _LR
+
+
+_UNEVEN = (
+    "All values of a parameter, and of its gradient, were equal. After your step some values of "
+    "the parameter differ."
+)
 _UNSEEN = (
     "Your step gives Adam's results, but the meter does not see two moments for each value. An "
     "instructor has to look at where they are."
@@ -122,7 +150,7 @@ def watched_model(large: Mapping[str, Any]) -> Model:
     """Return the watched values as a model of their own: Adam treats each value by itself."""
     parameters, gradients = (
         [array.reshape(-1)[where] for array, where in zip(arrays, large["watched"], strict=True)]
-        for arrays in large_tensors(large["shapes"], large["seed"])
+        for arrays in large_tensors(large["shapes"], large["seed"], bool(large.get("even")))
     )
     by_call = np.cumprod(large["factors"])
     return {
@@ -142,6 +170,9 @@ lean_adam_step = Task(
     judge=_judge,
     mistakes=MISTAKES
     | {
+        "uneven_pieces": "Your pieces don't cover a tensor exactly once: some values make no step, "
+        "or two. Look at where a piece ends and the next one begins, and count a step once per "
+        "parameter.",
         "whole_tensors": "Your step makes values as large as a whole tensor on the way. Work in "
         "place, and on pieces of a tensor, so that intermediate values are small.",
         "whole_rows": "Your step works row by row, and a row can be as large as it likes. Cut "

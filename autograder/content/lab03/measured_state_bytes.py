@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from peakmem.probes.lab03 import is_view
 
 __all__ = ["measured_state_bytes"]
 
+
+_VALUE_BYTES = {"float32": 4, "float64": 8, "uint8": 1}
 
 State = Mapping[str, Any]  # a state in plain data, as the probe of the same name describes it
 View = Mapping[str, Any]
@@ -33,7 +35,21 @@ def _reached(state: State) -> list[View]:
 
 
 def _bytes(state: State, views: list[View]) -> int:
-    return sum(4 * state["sizes"][number] for number in {view["storage"] for view in views})
+    return sum(_storage_bytes(state, number) for number in {view["storage"] for view in views})
+
+
+def _storage_bytes(state: State, number: int) -> int:
+    size: int = state["sizes"][number]
+    return _VALUE_BYTES[state["dtypes"][number]] * size
+
+
+def _view_bytes(state: State, view: View) -> int:
+    return _VALUE_BYTES[state["dtypes"][view["storage"]]] * _values(view)
+
+
+def _elements(state: State, value_bytes: int = 1) -> int:
+    """Counts a storage's values, or takes each of them for so many bytes."""
+    return sum(value_bytes * state["sizes"][n] for n in {v["storage"] for v in _reached(state)})
 
 
 def _measured(state: State) -> int:
@@ -53,7 +69,7 @@ def _own_values_only(state: State) -> int:
 def _own_tensors_as_views(state: State) -> int:
     """Adds up the nbytes of the tensors directly in each parameter's state."""
     own = [v for tree in state["trees"] for v in tree.values() if is_view(v)]
-    return sum(4 * _values(view) for view in own)
+    return sum(_view_bytes(state, view) for view in own)
 
 
 def _without(container: type) -> Callable[[State], int]:
@@ -76,8 +92,11 @@ def _view(storage: int, start: int, stop: int) -> dict[str, int]:
     return {"storage": storage, "start": start, "stop": stop}
 
 
-def _state(parameters: list[int], sizes: list[int], trees: list[Any]) -> dict[str, Any]:
-    return {"parameters": parameters, "sizes": sizes, "trees": trees}
+def _state(
+    parameters: list[int], sizes: list[int], trees: list[Any], dtypes: Sequence[str] = ()
+) -> dict[str, Any]:
+    dtypes = list(dtypes) or ["float32"] * len(sizes)
+    return {"parameters": parameters, "sizes": sizes, "dtypes": dtypes, "trees": trees}
 
 
 def _adam(rng: np.random.Generator, count: int) -> dict[str, Any]:
@@ -108,15 +127,17 @@ def _before(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _nested(rng: np.random.Generator) -> dict[str, Any]:
-    """History as L-BFGS keeps it, and codes with scales, in every kind of container."""
-    n, a, b, c, d = (int(size) for size in rng.integers(3, 500, 5))
+    """History as L-BFGS keeps it, and codes with scales, in every kind of container and type."""
+    n, a, b, c, d, e = (int(size) for size in rng.integers(3, 500, 6))
+    deep = [({"rho": [(_view(5, 0, e),)]},)]
     tree = {
         "calls": 7,
         "m": _view(0, 0, n),
-        "history": [_view(1, 0, a), (_view(2, 0, b), None)],
+        "history": [_view(1, 0, a), (_view(2, 0, b), None), {"deep": deep}],
         "quantized": {"codes": _view(3, 0, c), "scales": (_view(4, 0, d), 0.5)},
     }
-    return _state([n], [n, a, b, c, d], [tree])
+    dtypes = ["float32", "float64", "float32", "uint8", "float32", "float64"]
+    return _state([n], [n, a, b, c, d, e], [tree], dtypes)
 
 
 def _shared(rng: np.random.Generator) -> dict[str, Any]:
@@ -140,8 +161,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 def _write(state: State) -> str:
     trees = ", ".join(_text(tree) for tree in state["trees"]) or "nothing"
-    sizes = ", ".join(f"s{i} of {n}" for i, n in enumerate(state["sizes"])) or "none"
-    return f"a state of {trees} (float32 storages: {sizes})"
+    kinds = zip(state["sizes"], state["dtypes"], strict=True)
+    sizes = ", ".join(f"s{i} of {n} {dtype}" for i, (n, dtype) in enumerate(kinds)) or "none"
+    return f"a state of {trees} (storages: {sizes})"
 
 
 def _text(tree: Any) -> str:
@@ -165,9 +187,11 @@ measured_state_bytes = Task(
         _measured,
         {
             "changes_the_state": _reads_each_parameters_state,
-            "views_counted": lambda state: sum(4 * _values(view) for view in _reached(state)),
+            "views_counted": lambda state: sum(
+                _view_bytes(state, view) for view in _reached(state)
+            ),
             "shared_counted_twice": lambda state: sum(
-                4 * state["sizes"][view["storage"]] for view in _reached(state)
+                _storage_bytes(state, view["storage"]) for view in _reached(state)
             ),
             "counters_left_out": lambda state: _bytes(
                 state, [view for view in _reached(state) if _values(view) > 1]
@@ -177,7 +201,8 @@ measured_state_bytes = Task(
             "dicts_left_out": _without(dict),
             "lists_left_out": _without(list),
             "tuples_left_out": _without(tuple),
-            "elements": lambda state: _measured(state) // 4,
+            "elements": _elements,
+            "four_bytes_each": lambda state: _elements(state, 4),
             "parameters_too": lambda state: _measured(state) + 4 * sum(state["parameters"]),
             "formula": lambda state: 8 * sum(state["parameters"]),
         },
@@ -200,7 +225,9 @@ measured_state_bytes = Task(
         "dicts_left_out": "Your function does not look into dicts within a parameter's state.",
         "lists_left_out": "Your function does not look into lists within a parameter's state.",
         "tuples_left_out": "Your function does not look into tuples within a parameter's state.",
-        "elements": "Your function counts values; a float32 value takes 4 bytes.",
+        "elements": "Your function counts values. Count bytes: storage.nbytes().",
+        "four_bytes_each": "Your function takes every value for 4 bytes. States also have values "
+        "of 1, 2 or 8 bytes: ask the storage, with nbytes().",
         "parameters_too": "Your function counts the parameters too, 4 bytes per value. Count what "
         "the state holds, which is its values and not its keys.",
         "formula": "Your function works out 8 bytes per parameter. Count what really exists: "

@@ -90,6 +90,11 @@ def _for_loop(temporaries: Callable[[list[int]], int]) -> Callable[..., Peak]:
     )
 
 
+def _wraps(sizes: list[int]) -> int:
+    """Index -1, before the first tensor, is the last one."""
+    return max(2 * own + sizes[i - 1] for i, own in enumerate(sizes))
+
+
 def _less(parameters: int) -> Callable[..., Peak]:
     """The reference, without so many times P."""
 
@@ -120,6 +125,7 @@ _MUTANTS: Mapping[str, Callable[..., Peak]] = {
     "previous_forgotten": _for_loop(lambda sizes: 2 * max(sizes)),
     "one_temporary": _for_loop(max),
     "three_of_the_largest": _for_loop(lambda sizes: 3 * max(sizes)),
+    "last_before_first": _for_loop(_wraps),
     "activations_stay": _activations_stay,
     "no_gradients_in_backward": _no_gradients_in_backward,
     "moments_forgotten": _less(2),
@@ -128,11 +134,14 @@ _MUTANTS: Mapping[str, Callable[..., Peak]] = {
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    return [
-        Case((_PHASE, *_PARTS), {"calls": [_call(rng, name, above)]})
+    calls = [
+        _call(rng, name, above)
         for name in ("for-loop", "foreach", "fused")
         for above in (False, True)  # fused, which makes nothing, peaks in backward either way
     ]
+    n = int(rng.integers(10_000, 13_000))
+    calls.append([[(rows * n,) for rows in (5, 1, 1, 3)], n, "for-loop"])  # peaks at the first
+    return [Case((_PHASE, *_PARTS), {"calls": [call]}) for call in calls]
 
 
 def _call(rng: np.random.Generator, optimizer: str, above: bool) -> list[object]:
@@ -205,6 +214,8 @@ peak_of_step = Task(
         "two, and the quotient of the tensor before is still live.",
         "three_of_the_largest": "Your for-loop makes three temporary values of the largest tensor. "
         "The third is as large as the tensor before it, which may be smaller.",
+        "last_before_first": "Your for-loop's first tensor has the last one before it: sizes[-1]. "
+        "It has none.",
         "activations_stay": "Your step still holds the activations. Backward has freed them.",
         "no_gradients_in_backward": "Your backward leaves out the gradients. By the exercise's "
         "convention they are all live at its end, besides the activations: 4P + A.",

@@ -45,6 +45,9 @@ def _findings(inputs: Mapping[str, Any], value: Any) -> dict[str, Finding]:
     if not _close([value.get("output")], [expected["output"]]):
         wrong = Finding(False, "The result differs from the block's.", ("another_result",))
         return dict.fromkeys(_PARTS, wrong)
+    if value.get("unchanged") is not True:
+        wrong = Finding(False, "Afterwards the block has other attributes.", ("block_changed",))
+        return dict.fromkeys(_PARTS, wrong)
     if not _close(value.get("gradients"), expected["gradients"]):
         wrong = Finding(False, "After backward the gradients are not the block's.", ("gradients",))
         return dict.fromkeys(_PARTS, wrong)
@@ -131,6 +134,8 @@ recompute_attention_only = Task(
         "twice": "Something runs more often than once in forward and once in backward.",
         "fused": "You replace attention with torch's fused one, which recomputes by itself. This "
         "exercise recomputes the block's own attention: run it through checkpoint.",
+        "block_changed": "You change the block: an attribute of it or of one of its parts. Call "
+        "its parts, and leave them as they are.",
         "another_result": "The result differs from the block's. It is a + mlp(norm2(a)) with "
         "a = x + attention(norm1(x)).",
         "gradients": "Some gradient differs: every parameter of attention, MLP and norms gets "

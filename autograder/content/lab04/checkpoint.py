@@ -87,7 +87,10 @@ def _same(inputs: dict[str, Any], value: Any) -> Finding:
     if not same(expected["is_tuple"], value["is_tuple"]) or not close(
         value["outputs"], expected["outputs"]
     ):
-        return Finding(False, _OUTPUTS, ("outputs",))
+        seeds = ("forward_rewinds",) if kind == "random" else ()
+        return Finding(False, _OUTPUTS, (*seeds, "outputs"))
+    if value["arguments_same"] is not True:
+        return Finding(False, _CHANGED, ("arguments_changed",))
     if not same("", value["failed"]):
         mistakes = _refusals(kind, value["failed"])
         return Finding(False, f"{_REFUSED}{value['failed']!s:.600}", mistakes)
@@ -245,6 +248,7 @@ def near(got: Any, expected: list[Any]) -> bool:
 
 
 _OUTPUTS = "The result is not the function's: the same tensors, and a tuple where it is a tuple."
+_CHANGED = "An argument was changed: its values, or whether it requires a gradient."
 _NO_GRAPH = "The result requires no gradient, so backward cannot reach the inputs."
 _UNDER_NO_GRAD = "Under torch.no_grad() the function is called once, and the result has no graph."
 _BETWEEN = "Random numbers drawn after forward differ from those without a checkpoint."
@@ -297,6 +301,8 @@ checkpoint = Task(
         "the gradient that arrives there.",
         "arguments_left_out": "Some tensor argument gets no gradient. Every tensor among the "
         "arguments counts, wherever it stands.",
+        "arguments_changed": "You change an argument, which is the caller's: its values, or "
+        "whether it requires a gradient. Call requires_grad_ on what detach() returns.",
         "integer_arguments": "Your backward asks for a gradient of an argument that has none: "
         "integers. requires_grad_(tensor.requires_grad) leaves those out.",
         "no_graph_in_backward": "Your second call builds no graph, so no gradient gets through. "

@@ -97,8 +97,9 @@ find_the_leak = leak_task(
             "tensor, and remove the hooks.",
             "outputs_stay": "Your list still holds every output. detach() makes a tensor without a "
             "graph, but with the same storage. Reduce the output to a number in the hook.",
-            "graph_stays": "The mean that you log has a graph, and its graph saves the output it "
-            "was made from. Take it of output.detach(), or call .item().",
+            "graph_stays": "Every output is still held: by a mean whose graph saves the output it "
+            "was made from, or by a list of outputs, for which detach() is no help. Log the mean "
+            "of output.detach() as a number, with .item().",
             "no_checkpoint": "The log is small now, but the layers no longer run through "
             "checkpoint, so all activations are kept.",
             "logs_twice": "Your log has each layer twice: hooks run again when a segment is "

@@ -15,6 +15,7 @@ from peakmem.probes.lab03 import measured_state_bytes
 STATE = {
     "parameters": [3, 4],
     "sizes": [5, 3],
+    "dtypes": ["float32", "float32"],
     "trees": [
         {"m": {"storage": 0, "start": 0, "stop": 2}, "v": [{"storage": 1, "start": 0, "stop": 3}]}
     ],

@@ -34,7 +34,7 @@ def values_after(step: Step) -> Callable[..., object]:
     """Return a function that gives a parameter's value after each of some gradients.
 
     It takes the value at the start, the gradients, and the step's options. Returns a sentence
-    instead if the step changes a gradient.
+    instead if the step changes a gradient, or leaves a parameter that requires none.
     """
 
     def values(start: float, gradients: Sequence[float | None], **options: Any) -> object:
@@ -46,6 +46,8 @@ def values_after(step: Step) -> Callable[..., object]:
             step([param], [grad], state, **options)
             if grad is not None and grad.item() != gradient:
                 return "a gradient was changed"
+            if not (param.requires_grad and param.is_leaf):
+                return "the parameter requires no gradient any more"
             found.append(round(param.item(), _DIGITS))
         return tuple(found)
 
@@ -55,11 +57,19 @@ def values_after(step: Step) -> Callable[..., object]:
 def in_turns(step: Step) -> Callable[[], object]:
     """Return a function that trains two models in turn, and gives their parameters' values.
 
-    Each has two parameters at 1.0, and the first one's first gradient is None; lr is 0.1.
+    Each has two parameters at 1.0, and the first one's first gradient is None; lr is 0.1. Returns a
+    sentence instead if the same parameters take another path when they start again.
     """
 
     def values() -> object:
         models = [[torch.ones(1, dtype=torch.float64).requires_grad_() for _ in "ab"] for _ in "xy"]
+        first = trained(models)
+        with torch.no_grad():
+            for param in (*models[0], *models[1]):
+                param.fill_(1.0)
+        return first if trained(models) == first else "something is kept outside `state`"
+
+    def trained(models: list[list[torch.Tensor]]) -> tuple[float, ...]:
         states: list[dict[Any, Any]] = [{}, {}]
         for round_, gradients in enumerate(((0.5, 3.0), (-2.0, 1.0))):
             for params, state, gradient in zip(models, states, gradients, strict=True):
@@ -94,7 +104,10 @@ def or_refused(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def budget_of(step: Step) -> Callable[[], str]:
-    """Return a function that says whether `step` keeps the budget of the diet on large tensors."""
+    """Return a function that says whether `step` keeps the budget of the diet on large tensors.
+
+    All their values are equal, so all have to make the same step.
+    """
 
     def budget() -> str:
         shapes = [(700_000,), (2, 500_000)]  # a vector, and rows, of over 1 MiB
@@ -105,6 +118,8 @@ def budget_of(step: Step) -> Callable[[], str]:
         meter = MemoryMeter("cpu", count_numpy=True, history=False).track(params, grads)
         with meter:
             step(params, grads, state)
+        if any((param.max() - param.min()).item() > 1e-8 for param in params):
+            return "not every value made one step"
         rise = meter.peak_bytes + (meter.numpy_peak_bytes or 0) - meter.baseline_bytes
         over = rise - moments_bytes - _MIB
         kept = meter.live_bytes - meter.baseline_bytes - moments_bytes - 64 * 1024

@@ -29,7 +29,9 @@ def adam_step(
 
     Returns one dict per model. `parameters` has for each parameter an array with one row per call,
     its values after the call. `changed` names the first object that a call changed but shouldn't
-    have; None if there is none. `state_used` says whether the state is non-empty at the end.
+    have; None if there is none. `state_used` says whether the state is non-empty at the end. If
+    models take turns, the first one's dict also has `restarts`: whether the same parameters, back
+    at their start and with a new state, take the same path again.
     """
     return train_in_turns(student.adam_step, models, options)
 
@@ -49,7 +51,10 @@ def train_in_turns(
     for number in range(max(run.calls for run in runs)):
         for run in runs:
             run.call(step, number, options)
-    return [run.report() for run in runs]
+    reports = [run.report() for run in runs]
+    if len(runs) > 1:
+        reports[0]["restarts"] = runs[0].restarts(step, options)
+    return reports
 
 
 class _Run:
@@ -78,6 +83,20 @@ class _Run:
 
     def report(self) -> dict[str, Any]:
         return report_of(self.noted, self.changed, self.state)
+
+    def restarts(self, step: Step, options: Mapping[str, Any]) -> bool:
+        """Train the same parameters from their start, with a new state; return if all is as before.
+
+        It isn't if the step keeps something elsewhere, such as on the parameters.
+        """
+        before, self.noted, self.state = self.noted, [], {}
+        with torch.no_grad():
+            for parameter, array in zip(self.parameters, self.model["parameters"], strict=True):
+                parameter.copy_(torch.tensor(array))
+        for number in range(self.calls):
+            self.call(step, number, options)
+        pairs = zip(before, self.noted, strict=True)
+        return all(np.allclose(a, b) for rows in pairs for a, b in zip(*rows, strict=True))
 
     def _change(
         self,

@@ -31,10 +31,11 @@ def lean_adam_step(
 
     `large` has `shapes`, `seed` (for `large_tensors`), `factors` (each call's gradients are those
     of the call before times its factor; the first is 1) and `watched` (for each parameter, the flat
-    positions of the values to return).
+    positions of the values to return). If `even`, all values of a tensor are its first.
 
-    Returns a dict for `large`: `models` has the one model's watched values in the form above, and
-    `changed` names an object that a call changed but shouldn't have. If `metered`, also
+    Returns a dict for `large`: `models` has the one model's watched values in the form above,
+    and `changed` names an object that a call changed but shouldn't have. If `even`, `spread` is the
+    largest difference between two values of one parameter at the end. If `metered`, also
     `rise_bytes` and `numpy_rise_bytes`, the meter's peaks over all calls beyond parameters and
     gradients, and `kept_bytes` and `numpy_kept_bytes`, bytes still live after the last call.
     """
@@ -43,14 +44,21 @@ def lean_adam_step(
     return _large(student.lean_adam_step, options or {}, metered=metered, **large)
 
 
-def large_tensors(shapes: Sequence[Sequence[int]], seed: int) -> tuple[list[Array], list[Array]]:
-    """Return float32 parameters and gradients of these shapes, the same for the same seed."""
+def large_tensors(
+    shapes: Sequence[Sequence[int]], seed: int, even: bool = False
+) -> tuple[list[Array], list[Array]]:
+    """Return float32 parameters and gradients of these shapes, the same for the same seed.
+
+    If `even`, all values of a tensor are equal.
+    """
     rng = np.random.default_rng(seed)
 
     def draw() -> list[Array]:
         drawn = [rng.random(tuple(shape), dtype=np.float32) for shape in shapes]
         for array in drawn:
             array -= np.float32(0.5)  # in place: a budget has no room for a copy
+            if even:
+                array[...] = array.flat[0]
         return drawn
 
     return draw(), draw()
@@ -67,10 +75,11 @@ class _LargeRun:
         seed: int,
         factors: Sequence[float],
         watched: Sequence[Array],
+        even: bool = False,
     ) -> None:
         self._step, self._options = step, options
-        self._factors, self._watched = factors, watched
-        self._arrays, self._gradient_arrays = large_tensors(shapes, seed)
+        self._factors, self._watched, self._even = factors, watched, even
+        self._arrays, self._gradient_arrays = large_tensors(shapes, seed, even)
         self.parameters = [torch.from_numpy(array).requires_grad_() for array in self._arrays]
         self.gradients = [torch.from_numpy(array) for array in self._gradient_arrays]
         self._state: dict[Any, Any] = {}
@@ -88,7 +97,9 @@ class _LargeRun:
                 self._changed = "gradients"
 
     def report(self) -> dict[str, Any]:
-        return {"models": [report_of(self._noted, self._changed, self._state)]}
+        report = {"models": [report_of(self._noted, self._changed, self._state)]}
+        spread = max(float(array.max() - array.min()) for array in self._arrays)
+        return {**report, "spread": spread} if self._even else report
 
 
 def _large(

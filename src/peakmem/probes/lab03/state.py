@@ -19,11 +19,11 @@ Outcomes = list[tuple[Any, ...]]
 def measured_state_bytes(student: Namespace, calls: Calls) -> Outcomes:
     """Call `measured_state_bytes(optimizer)` on an optimizer for each of `calls`.
 
-    A call describes one state in plain data: `parameters` and `sizes` are the numbers of float32
-    values of the parameters and of some storages. `trees` has for each parameter a dict like an
-    optimizer's, with views of the storages as leaves (`is_view`). If there are fewer trees than
-    parameters, the last parameters have no state. If the student's function changed the optimizer,
-    the value is "changed".
+    A call describes one state in plain data: `parameters` and `sizes` are the numbers of values of
+    the parameters, which are float32, and of some storages, of torch's `dtypes`. `trees` has for
+    each parameter a dict like an optimizer's, with views of the storages as leaves (`is_view`). If
+    there are fewer trees than parameters, the last parameters have no state. If the student's
+    function changed the optimizer, the value is "changed".
     """
 
     def measure_one(state: Mapping[str, Any]) -> Any:
@@ -52,7 +52,8 @@ class _StateOnly(torch.optim.Optimizer):
     def __init__(self, state: Mapping[str, Any]) -> None:
         parameters = [torch.zeros(n, requires_grad=True) for n in state["parameters"]]
         super().__init__(parameters, {})
-        storages = [torch.zeros(n) for n in state["sizes"]]
+        kinds = zip(state["sizes"], state["dtypes"], strict=True)
+        storages = [torch.zeros(n, dtype=getattr(torch, dtype)) for n, dtype in kinds]
         for parameter, tree in zip(parameters, state["trees"], strict=False):
             self.state[parameter] = _built(tree, storages)
 

@@ -11,7 +11,7 @@ from peakmem.probes.lab04.checkpoint import (
     run_many,
 )
 from peakmem.probes.lab04.gpu import GPU_BATCH, GPU_LAYERS, gpu_stack, gpu_tradeoff
-from peakmem.probes.lab04.leak import find_the_leak, logged_steps
+from peakmem.probes.lab04.leak import find_the_leak, hooks_on, logged_steps
 from peakmem.probes.lab04.plans import (
     KEPT_SET_OPTIMUM,
     NESTED_OPTIMUM,
@@ -36,6 +36,7 @@ __all__ = [
     "find_the_leak",
     "gpu_stack",
     "gpu_tradeoff",
+    "hooks_on",
     "logged_steps",
     "many_tanhs",
     "plan",

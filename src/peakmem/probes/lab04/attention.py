@@ -13,6 +13,7 @@ from peakmem.measure.meter import MemoryMeter
 from peakmem.measure.reference_models import GPT
 from peakmem.probes import Namespace
 from peakmem.probes.lab04.figures import count_of
+from peakmem.probes.lab04.leak import hooks_on
 
 __all__ = ["attention_block", "recompute_attention_only", "run_attention"]
 
@@ -40,12 +41,13 @@ def run_attention(
     """Run `run(block, x)` and backward under the meter.
 
     Returns `output`, `gradients`, `kept_bytes` (live after forward but not before, without the
-    output), and how often operators ran in all: `softmax`, `gelu`, `addmm` (linear layers), and
-    `fused` (torch's attention in one operator).
+    output), how often operators ran in all: `softmax`, `gelu`, `addmm` (linear layers), and `fused`
+    (torch's attention in one operator), and whether the block is `unchanged`.
     """
     torch.manual_seed(seed)
     block = attention_block(d_model, n_heads, length)
     x = torch.randn(batch, length, d_model, requires_grad=True)
+    before = _settings(block)
     with MemoryMeter("cpu").track(x, block) as meter:
         out = run(block, x)
         kept_bytes = meter.live_bytes - meter.baseline_bytes - out.untyped_storage().nbytes()
@@ -59,4 +61,13 @@ def run_attention(
         "gelu": count_of("gelu", meter),
         "addmm": count_of("addmm", meter),
         "fused": sum("scaled_dot_product" in name for name, _ in meter.timeline),
+        "unchanged": _settings(block) == before,
     }
+
+
+def _settings(block: nn.Module) -> list[dict[str, Any]]:
+    """Each part's attributes, its forward, which may be replaced, and the number of its hooks."""
+    return [
+        {**vars(part), "forward": part.forward, "hooks": hooks_on([part])}
+        for part in block.modules()
+    ]

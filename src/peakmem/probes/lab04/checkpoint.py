@@ -52,17 +52,23 @@ def run_checkpointed(
     Returns plain data: `outputs`, `gradients` (None if there is none), `calls` of the function
     after forward and after backward, and random numbers from the CPU's generator `between` forward
     and backward and `after` both. `failed` is the error that ended backward; empty if there was
-    none.
+    none. `arguments_same` says whether the arguments are as they were.
     """
     torch.manual_seed(seed)
     x, y = (torch.randn(rows, columns, dtype=torch.float64, requires_grad=True) for _ in range(2))
     linear = nn.Linear(columns, columns, dtype=torch.float64)
     count, read_calls = _counted()
-    run = _KINDS[kind]
+    given: list[tuple[Tensor, Tensor, bool]] = []
+
+    def counted(fn: Call, *args: Any) -> Any:
+        tensors = [arg for arg in args if torch.is_tensor(arg)]
+        given.extend((t, t.detach().clone(), t.requires_grad) for t in tensors)
+        return checkpoint(count(fn), *args)
+
     with torch.set_grad_enabled(kind != "no_grad"):
-        out = run(lambda fn, *args: checkpoint(count(fn), *args), linear, x, y)
+        out = _KINDS[kind](counted, linear, x, y)
     calls_forward = read_calls()
-    outputs: list[Any] = list(out) if isinstance(out, tuple) else [out]
+    outputs: list[Any] = list(out) if isinstance(out, (tuple, list)) else [out]
     between = torch.rand(4)
     failed = _backward([o for o in outputs if o.requires_grad], only_last=kind == "last of several")
     leaves = [x, y, *linear.parameters()]
@@ -75,6 +81,9 @@ def run_checkpointed(
         "between": between.numpy().copy(),
         "after": torch.rand(4).numpy().copy(),
         "failed": failed,
+        "arguments_same": all(
+            torch.equal(t, values) and t.requires_grad == required for t, values, required in given
+        ),
     }
 
 

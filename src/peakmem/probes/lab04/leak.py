@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from peakmem.probes import Namespace
 from peakmem.probes.leak import measured_run
 
-__all__ = ["find_the_leak", "logged_steps"]
+__all__ = ["find_the_leak", "hooks_on", "logged_steps"]
 
 
 class _Layer(nn.Module):
@@ -35,10 +35,11 @@ def logged_steps(
 ) -> dict[str, Any]:
     """Call `step(layers, x)` several times on the same layers, without clearing gradients.
 
-    Returns the calls' results (`log`), the layers' `gradients`, and how many forward `hooks` the
-    layers have at the end.
+    Returns the calls' results (`log`), the layers' `gradients`, and how many `hooks` the layers
+    have at the end.
     """
     torch.manual_seed(seed)
+    before = hooks_on([])
     layers = [_Layer(columns) for _ in range(n_layers)]
     x = torch.randn(rows, columns)
     log = [[float(value) for value in step(layers, x)] for _ in range(steps)]
@@ -46,8 +47,15 @@ def logged_steps(
     return {
         "log": log,
         "gradients": [None if g is None else g.numpy().copy() for g in gradients],
-        "hooks": sum(len(layer._forward_hooks) for layer in layers),
+        "hooks": hooks_on(layers) - before,
     }
+
+
+def hooks_on(layers: Sequence[nn.Module]) -> int:
+    """Return how many hooks of any kind the layers have, counting those for all modules once."""
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    of_all = len(nn.modules.module._global_forward_hooks)
+    return of_all + sum(len(getattr(layer, kind)) for layer in layers for kind in kinds)
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:

@@ -122,8 +122,8 @@ def run_layers(
         out = run(layers, x, segment_length)
         gc.collect(1)  # garbage in cycles doesn't count as saved
     forward = read_calls()
-    if isinstance(layers, list) and len(layers) != n_layers:
-        raise ValueError("your function has changed the list of layers: copy it first")
+    if list(layers) != own:
+        raise ValueError("your function has changed the layers' container: copy it first")
     with MemoryMeter("cpu").track(x, tracked) as after:
         out.sum().backward()
     leaves = [x, *tracked.parameters()]
