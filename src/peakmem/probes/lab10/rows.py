@@ -27,8 +27,8 @@ def online_softmax(
 
     A row is a list of blocks; a block is its scores and a list of values for each score. Returns a
     dict for each row, with `statistics`, the `weighted` sum, and whether a block was `changed`. For
-    one `long` row (`n_blocks`, `scores` per block, `width` of values, `seed`), returns one dict;
-    if `metered`, with `scores_rise_bytes` of `online_softmax` and `rise_bytes` of the other.
+    one `long` row (`n_blocks`, `scores` per block, `width` of values, `seed`), returns one dict,
+    with `scores_rise_bytes` of `online_softmax`, and if `metered`, `rise_bytes` of the other.
     """
     if long is None:
         return [_outcome(student, row) for row in rows]
@@ -66,7 +66,7 @@ def _long(student: Namespace, long: Mapping[str, int], *, metered: bool) -> dict
     def weighted() -> None:
         found["weighted"] = as_sent(student.weighted_sum(long_row(**long)))
 
-    of_scores = metered_rise(statistics, torch.zeros(1), metered=metered)
+    of_scores = metered_rise(statistics, torch.zeros(1), metered=True)
     rise = metered_rise(weighted, torch.zeros(1), metered=metered)
     return {**rise, **{f"scores_{name}": value for name, value in of_scores.items()}, **found}
 
