@@ -11,7 +11,7 @@ import numpy as np
 
 from autograder.model.restrictions import NOTHING_BANNED, Ban
 from autograder.model.task import Answer, Budget, Case, Finding, Task
-from peakmem.labs.compare import show
+from peakmem.labs.compare import differing, show
 
 __all__ = ["Leak", "leak_task"]
 
@@ -118,7 +118,8 @@ class _Exercise:
             return Finding(True)
         mutants = self.leak.mutants.items()
         known = [name for name, mutant in mutants if _close(self.results(mutant, sizes), got)]
-        said = f"With {show(dict(case.inputs))}: expected {show(expected)}, but got {show(got)}."
+        right, wrong = differing(expected, got, _close)
+        said = f"With {show(dict(case.inputs))}: expected {show(right)}, but got {show(wrong)}."
         return Finding(False, said, tuple(known))
 
     def _expected(self, sizes: tuple[tuple[str, Any], ...]) -> Any:

@@ -644,3 +644,55 @@ def weighted_sum(blocks):
         p, r = torch.exp(s - new), math.exp(m - new)
         l, total, m = l * r + p.sum().item(), total * r + p @ v, new
     return total / l if l else total
+
+
+# %% wrong: begins_too_high
+"""The maximum begins at -1e9: lower scores have no weight."""
+
+import math
+
+
+def online_softmax(blocks):
+    maximum, total = -1e9, 0.0
+    for scores in blocks:
+        new = max(maximum, scores.max().item())
+        total = total * math.exp(maximum - new) + (scores - new).exp().sum().item()
+        maximum = new
+    return (maximum, total) if total else (-math.inf, 0.0)
+
+
+def weighted_sum(blocks):
+    maximum, total, result = -1e9, 0.0, 0.0
+    for scores, values in blocks:
+        new = max(maximum, scores.max().item())
+        weights, shrink = (scores - new).exp(), math.exp(maximum - new)
+        total = total * shrink + weights.sum().item()
+        result = result * shrink + weights @ values
+        maximum = new
+    return result / total if total else result
+
+
+# %% wrong: scores_kept
+"""Only the weighted sum goes block by block; the statistics take the whole row of scores."""
+
+import math
+
+import torch
+
+
+def online_softmax(blocks):
+    scores = torch.cat(list(blocks))
+    maximum = scores.max().item()
+    return maximum, (scores - maximum).exp().sum().item() if maximum > -math.inf else 0.0
+
+
+def weighted_sum(blocks):
+    log_sum, result = torch.tensor(-math.inf), 0.0
+    for scores, values in blocks:
+        new = torch.logaddexp(log_sum, scores.logsumexp(0))
+        if new == -math.inf:
+            result = torch.zeros_like(values[0])
+        else:
+            result = result * (log_sum - new).exp() + (scores - new).exp() @ values
+            log_sum = new
+    return result

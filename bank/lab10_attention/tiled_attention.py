@@ -198,7 +198,7 @@ def tiled_attention(q, k, v, block, causal=False):
 
 
 # %% wrong: always_masked
-"""The mask is always there. [earns 2]"""
+"""The mask is always there. [earns 0]"""
 
 import math
 
@@ -279,7 +279,7 @@ def tiled_attention(q, k, v, block, causal=False):
 
 
 # %% wrong: softmax_a_block
-"""A softmax a block, added up. [earns 2]"""
+"""A softmax a block, added up. [earns 0]"""
 
 import math
 
@@ -930,6 +930,7 @@ def block_scores(q, k, rows, columns, causal):
         scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
     return scores
 
+
 _buffers = {}
 
 
@@ -958,3 +959,71 @@ def tiled_forward(q, k, v, block, causal):
 
 def tiled_attention(q, k, v, block, causal=False):
     return tiled_forward(q, k, v, block, causal)[0]
+
+
+# %% wrong: noncausal_whole
+"""Without a mask all scores are alive. [earns 2]"""
+
+import math, torch
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    if not causal:
+        return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
+    n, d = q.shape[-2:]
+    out = torch.empty_like(q)
+    for i in range(0, n, block):
+        qi = q[..., i : i + block, :]
+        m = torch.full((*qi.shape[:-1], 1), -math.inf, dtype=q.dtype)
+        l = torch.zeros_like(m)
+        acc = torch.zeros_like(qi)
+        for j in range(0, n, block):
+            if causal and j >= i + block:
+                break
+            s = qi @ k[..., j : j + block, :].mT / math.sqrt(d)
+            if causal:
+                s = s.masked_fill(
+                    torch.arange(j, j + s.shape[-1]) > torch.arange(i, i + s.shape[-2])[:, None],
+                    -math.inf,
+                )
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p = (s - new).exp()
+            f = (m - new).exp()
+            l = l * f + p.sum(-1, keepdim=True)
+            acc = acc * f + p @ v[..., j : j + block, :]
+            m = new
+        out[..., i : i + block, :] = acc / l
+    return out
+
+
+# %% wrong: minus_100_mask
+"""Masked by -100, above which real scores may lie. [earns 2]"""
+
+import math, torch
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    n, d = q.shape[-2:]
+    out = torch.empty_like(q)
+    for i in range(0, n, block):
+        qi = q[..., i : i + block, :]
+        m = torch.full((*qi.shape[:-1], 1), -math.inf, dtype=q.dtype)
+        l = torch.zeros_like(m)
+        acc = torch.zeros_like(qi)
+        for j in range(0, n, block):
+            if causal and j >= i + block:
+                break
+            s = qi @ k[..., j : j + block, :].mT / math.sqrt(d)
+            if causal:
+                s = s.masked_fill(
+                    torch.arange(j, j + s.shape[-1]) > torch.arange(i, i + s.shape[-2])[:, None],
+                    -100.0,
+                )
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p = (s - new).exp()
+            f = (m - new).exp()
+            l = l * f + p.sum(-1, keepdim=True)
+            acc = acc * f + p @ v[..., j : j + block, :]
+            m = new
+        out[..., i : i + block, :] = acc / l
+    return out

@@ -1486,3 +1486,142 @@ class TiledAttention(torch.autograd.Function):
                 dq[..., rows, :] += ds @ k[..., columns, :] / root
                 dk[..., columns, :] += ds.mT @ q[..., rows, :] / root
         return dq, dk, dv, None, None
+
+
+# %% wrong: noncausal_whole
+"""Without a mask, backward takes everything at once. [earns 4]"""
+
+import math, torch
+
+
+def _scores(q, k, i, j, block, causal):
+    s = q[..., i : i + block, :] @ k[..., j : j + block, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        s = s.masked_fill(
+            torch.arange(j, j + s.shape[-1]) > torch.arange(i, i + s.shape[-2])[:, None], -math.inf
+        )
+    return s
+
+
+def _forward(q, k, v, block, causal):
+    n = q.shape[-2]
+    out = torch.empty_like(q)
+    L = torch.empty_like(q[..., :1])
+    for i in range(0, n, block):
+        m = torch.full_like(q[..., i : i + block, :1], -math.inf)
+        l = torch.zeros_like(m)
+        acc = torch.zeros_like(q[..., i : i + block, :])
+        for j in range(0, n, block):
+            if causal and j >= i + block:
+                break
+            s = _scores(q, k, i, j, block, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p = (s - new).exp()
+            f = (m - new).exp()
+            l = l * f + p.sum(-1, keepdim=True)
+            acc = acc * f + p @ v[..., j : j + block, :]
+            m = new
+        out[..., i : i + block, :] = acc / l
+        L[..., i : i + block, :] = m + l.log()
+    return out, L
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        out, L = _forward(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, out, L)
+        ctx.block, ctx.causal = block, causal
+        return out
+
+    @staticmethod
+    def backward(ctx, g):
+        q, k, v, out, L = ctx.saved_tensors
+        block, causal = ctx.block, ctx.causal
+        n, scale = q.shape[-2], 1 / math.sqrt(q.shape[-1])
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        D = (g * out).sum(-1, keepdim=True)
+        if not causal:
+            block = n
+        for i in range(0, n, block):
+            r = slice(i, i + block)
+            for j in range(0, n, block):
+                if causal and j >= i + block:
+                    break
+                c = slice(j, j + block)
+                p = torch.exp(_scores(q, k, i, j, block, causal) - L[..., r, :])
+                dv[..., c, :] += p.mT @ g[..., r, :]
+                ds = p * (g[..., r, :] @ v[..., c, :].mT - D[..., r, :]) * scale
+                dq[..., r, :] += ds @ k[..., c, :]
+                dk[..., c, :] += ds.mT @ q[..., r, :]
+        return dq, dk, dv, None, None
+
+
+# %% wrong: block_global
+"""block and causal are global: the last call's. [earns 2]"""
+
+import math, torch
+
+
+def _scores(q, k, i, j, block, causal):
+    s = q[..., i : i + block, :] @ k[..., j : j + block, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        s = s.masked_fill(
+            torch.arange(j, j + s.shape[-1]) > torch.arange(i, i + s.shape[-2])[:, None], -math.inf
+        )
+    return s
+
+
+def _forward(q, k, v, block, causal):
+    n = q.shape[-2]
+    out = torch.empty_like(q)
+    L = torch.empty_like(q[..., :1])
+    for i in range(0, n, block):
+        m = torch.full_like(q[..., i : i + block, :1], -math.inf)
+        l = torch.zeros_like(m)
+        acc = torch.zeros_like(q[..., i : i + block, :])
+        for j in range(0, n, block):
+            if causal and j >= i + block:
+                break
+            s = _scores(q, k, i, j, block, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p = (s - new).exp()
+            f = (m - new).exp()
+            l = l * f + p.sum(-1, keepdim=True)
+            acc = acc * f + p @ v[..., j : j + block, :]
+            m = new
+        out[..., i : i + block, :] = acc / l
+        L[..., i : i + block, :] = m + l.log()
+    return out, L
+
+
+STATE = {}
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        out, L = _forward(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, out, L)
+        STATE["a"] = block, causal
+        return out
+
+    @staticmethod
+    def backward(ctx, g):
+        q, k, v, out, L = ctx.saved_tensors
+        block, causal = STATE["a"]
+        n, scale = q.shape[-2], 1 / math.sqrt(q.shape[-1])
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        D = (g * out).sum(-1, keepdim=True)
+        for i in range(0, n, block):
+            r = slice(i, i + block)
+            for j in range(0, n, block):
+                if causal and j >= i + block:
+                    break
+                c = slice(j, j + block)
+                p = torch.exp(_scores(q, k, i, j, block, causal) - L[..., r, :])
+                dv[..., c, :] += p.mT @ g[..., r, :]
+                ds = p * (g[..., r, :] @ v[..., c, :].mT - D[..., r, :]) * scale
+                dq[..., r, :] += ds @ k[..., c, :]
+                dk[..., c, :] += ds.mT @ q[..., r, :]
+        return dq, dk, dv, None, None

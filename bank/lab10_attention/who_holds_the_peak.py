@@ -541,3 +541,47 @@ def who_holds_the_peak(snapshot):
     for owner, size in best.values():
         total[owner] = total.get(owner, 0) + size
     return sorted(total.items(), key=lambda p: (-p[1], p[0]))
+
+
+# %% wrong: torch_anywhere
+"""A frame is torch's if its file name has "torch" in it."""
+
+
+def who_holds_the_peak(snapshot):
+    live, total, most, at_peak = {}, 0, 0, {}
+    for event in snapshot["device_traces"][0]:
+        if event["action"] == "alloc":
+            live[event["addr"]] = event
+            total += event["size"]
+        elif event["action"] == "free_completed" and event["addr"] in live:
+            total -= live.pop(event["addr"])["size"]
+        if total > most:
+            most, at_peak = total, dict(live)
+    owners = {}
+    for event in at_peak.values():
+        own = [frame for frame in event["frames"] if "torch" not in frame["filename"]]
+        owner = f"{own[0]['filename']}:{own[0]['line']}" if own else "unknown"
+        owners[owner] = owners.get(owner, 0) + event["size"]
+    return sorted(owners.items(), key=lambda item: (-item[1], item[0]))
+
+
+# %% wrong: other_actions_count
+"""All actions that end in alloc take bytes, and only files below /home are the program's."""
+
+
+def who_holds_the_peak(snapshot):
+    live, total, most, at_peak = {}, 0, 0, {}
+    for event in snapshot["device_traces"][0]:
+        if event["action"].endswith("alloc"):
+            live[event["addr"]] = event
+            total += event["size"]
+        elif event["action"] == "free_completed" and event["addr"] in live:
+            total -= live.pop(event["addr"])["size"]
+        if total > most:
+            most, at_peak = total, dict(live)
+    owners = {}
+    for event in at_peak.values():
+        own = [frame for frame in event["frames"] if frame["filename"].startswith("/home/")]
+        owner = f"{own[0]['filename']}:{own[0]['line']}" if own else "unknown"
+        owners[owner] = owners.get(owner, 0) + event["size"]
+    return sorted(owners.items(), key=lambda item: (-item[1], item[0]))

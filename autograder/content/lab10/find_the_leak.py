@@ -93,7 +93,8 @@ find_the_leak = leak_task(
         },
         leaks={"whole_matrix": _matrices(1.9), "blocks_stay": _matrices(1)},
         mistakes={
-            "whole_matrix": "Your probabilities are made for all rows at once. Go block by block.",
+            "whole_matrix": "All probabilities are alive twice: they're made for all rows at once, "
+            "or an earlier call's are kept. Go block by block, and keep none.",
             "blocks_stay": "The probabilities of every block are still alive. A list of them holds "
             "them, and so does a view: p[..., 0] keeps the whole storage of p. Compute what you "
             "need from a block at once, and clone() views.",

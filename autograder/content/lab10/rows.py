@@ -20,6 +20,7 @@ __all__ = ["online_softmax", "statistics_of", "weighted_of"]
 _MIB = 2**20
 _LONG = {"n_blocks": 32, "scores": 512, "width": 128}  # 16 MiB of values in all
 _MOST_BYTES = 3 * _MIB  # the notebook says so: six blocks of values
+_MOST_SCORES_BYTES = 32 * 8 * 512 // 2  # half of all scores; the notebook says so, too
 _VALUE_BYTES = 8 * 512 * 128
 
 Row = Sequence[tuple[Sequence[float], Sequence[Sequence[float]]]]
@@ -89,12 +90,20 @@ def _mean_of_blocks(row: Row) -> tuple[Any, Any]:
     return statistics_of(row), [float(value) for value in means]
 
 
+def _begins_at_a_billion(row: Row) -> tuple[Any, Any]:
+    """The maximum begins at -1e9; of lower scores alone, all weights are 0."""
+    if -math.inf < statistics_of(row)[0] < -1e9:
+        return (-math.inf, 0.0), [0.0] * len(row[0][1][0])
+    return statistics_of(row), weighted_of(row)
+
+
 _MUTANTS: Mapping[str, Callable[[Row], tuple[Any, Any]]] = {
     "not_rescaled": _not_rescaled,
     "not_divided": _not_divided,
     "naive": _naive,
     "last_block": _last_block,
     "mean_of_blocks": _mean_of_blocks,
+    "begins_too_high": _begins_at_a_billion,
 }
 
 
@@ -111,6 +120,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     falling = rising[::-1]
     huge = row(4, 700, 1500)
     low = row(4, -2000, -1000)
+    lowest = [([-math.inf, -1e12], row(1, 0, 1, 2)[0][1]), ([-1e13], row(1, 0, 1, 1)[0][1])]
     masked = row(5, -3, 3)
     nothing = -math.inf
     for index in (0, 1, 3):  # whole blocks, at the start too
@@ -120,7 +130,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     empty = [([nothing] * len(scores), values) for scores, values in empty]
     groups = [
         [row(4, -3, 3), rising, falling],
-        [huge, low],
+        [huge, low, lowest],
         [masked, row(1, -1, 1, 1), row(6, -1, 1, 1)],
         [empty],
     ]
@@ -191,7 +201,11 @@ def _long(long: Mapping[str, int], answer: Answer) -> Finding:
     if answer.breaks_budget(answer.metered("rise_bytes"), _MOST_BYTES):
         said = f"{_LONG['n_blocks']} blocks of {_VALUE_BYTES / _MIB:g} MiB may take 3 MiB at once."
         return Finding(False, said, ("whole_row",))
-    statistics, weighted = _right_of_long(tuple(sorted(long.items())))
+    of_scores = answer.metered("scores_rise_bytes")
+    if of_scores is not None and of_scores > _MOST_SCORES_BYTES:
+        said = "online_softmax keeps its blocks: more than half of all scores are alive at once."
+        return Finding(False, said, ("whole_row",))
+    statistics, weighted = _right_of_long(long["seed"])
     got = answer.value
     if _close(statistics, got["statistics"]) and _close(weighted, got["weighted"]):
         return Finding(True)
@@ -199,13 +213,19 @@ def _long(long: Mapping[str, int], answer: Answer) -> Finding:
 
 
 @lru_cache(maxsize=16)
-def _right_of_long(long: tuple[tuple[str, int], ...]) -> tuple[tuple[float, float], list[float]]:
-    blocks = list(long_row(**dict(long)))
-    scores = np.concatenate([s.numpy() for s, _ in blocks])
-    values = np.concatenate([v.numpy() for _, v in blocks])
-    largest = float(scores.max())
-    weights = np.exp(scores - largest)
-    return (largest, float(weights.sum())), [float(v) for v in weights @ values / weights.sum()]
+def _right_of_long(seed: int) -> tuple[tuple[float, float], list[float]]:
+    alone, _ = _whole_row(0, seed)
+    scores, values = _whole_row(_LONG["width"], seed)
+    weights = np.exp(scores - scores.max())
+    weighted = [float(v) for v in weights @ values / weights.sum()]
+    return (float(alone.max()), float(np.exp(alone - alone.max()).sum())), weighted
+
+
+def _whole_row(width: int, seed: int) -> tuple[Any, Any]:
+    """All scores and values of the long row, as arrays."""
+    blocks = list(long_row(**{**_LONG, "width": width, "seed": seed}))
+    scores, values = zip(*blocks, strict=True)
+    return np.concatenate(scores), np.concatenate(values)
 
 
 online_softmax = Task(
@@ -219,14 +239,16 @@ online_softmax = Task(
         "not_rescaled": "When a larger maximum comes, your sum so far is relative to the old one. "
         "Multiply it by exp(old - new), the sum and the weighted sum alike.",
         "not_divided": "Your weighted sum is not divided by the sum of the weights at the end.",
+        "nothing_less_nothing": "-inf less -inf is NaN, and so is 0 / 0. As long as every score "
+        "was -inf, the sum is 0: it isn't rescaled, and divides nothing.",
         "naive": "exp of a score of 1000 is inf. Subtract the largest score so far before exp.",
+        "begins_too_high": "Your maximum begins at a finite number, or -inf is replaced by one. "
+        "Scores may all be lower: begin at -inf.",
         "blocks_changed": "Don't change a block: another function reads it, too. Compute with new "
         "tensors.",
         "last_block": "Only the last block counts in your result: add to the sum so far.",
         "mean_of_blocks": "You average the blocks' results. Blocks weigh as much as their sums of "
         "exp(score).",
-        "nothing_less_nothing": "-inf less -inf is NaN. As long as every score was -inf, the sum "
-        "is 0 and needs no rescaling.",
         "whole_row": "You keep all blocks of a row. Keep the maximum, the sum and the weighted sum "
         "so far, and free each block.",
     },

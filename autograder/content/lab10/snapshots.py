@@ -49,6 +49,7 @@ def holders(
     owner: Callable[[Event], str] = _owner,
     at: str = "peak",
     merge: bool = True,
+    last: bool = False,
 ) -> Holders:
     """The owners of what is allocated at the peak; the options make it the mistakes."""
     live: dict[int, tuple[str, int]] = {}
@@ -60,7 +61,7 @@ def holders(
             total += event["size"]
         elif event["action"] == frees and event["addr"] in live:
             total -= live.pop(event["addr"])[1]
-        if total > most:
+        if total > most or (last and total == most):
             most, found = total, _summed(live, merge)
     if at == "peak":
         return found
@@ -77,8 +78,15 @@ def _largest_alone(snapshot: Snapshot) -> Holders:
 
 # Snapshots in the form that torch.cuda.memory documents for `_snapshot()`, its C++ frames left out.
 
-_FILES = ("/home/you/train.py", "/home/you/model.py", "/home/you/data.py", "/home/you/loss.py")
-_TORCH = ("/opt/env/lib/python3.12/site-packages/torch/nn/functional.py", "linear")
+_PACKAGES = "/opt/env/lib/python3.12/site-packages"
+# Only `/torch/` tells torch's own: not `torch`, and not where packages lie.
+_FILES = (
+    "/home/you/train.py",
+    "/home/you/torch_model.py",
+    "/home/you/mytorch/loss.py",
+    f"{_PACKAGES}/tiny/data.py",
+)
+_TORCH = (f"{_PACKAGES}/torch/nn/functional.py", "/home/you/src/torch/nn/modules/linear.py")
 
 
 def _frames(rng: np.random.Generator) -> list[dict[str, Any]]:
@@ -87,8 +95,8 @@ def _frames(rng: np.random.Generator) -> list[dict[str, Any]]:
         {"filename": str(rng.choice(_FILES)), "line": int(rng.integers(1, 9)), "name": "forward"}
         for _ in range(int(rng.integers(1, 3)))
     ]
-    filename, name = _TORCH
-    of_torch = {"filename": filename, "line": int(rng.integers(100, 999)), "name": name}
+    filename = str(rng.choice(_TORCH))
+    of_torch = {"filename": filename, "line": int(rng.integers(100, 999)), "name": "linear"}
     main = {"filename": "/home/you/main.py", "line": 3, "name": "<module>"}
     return [of_torch] * int(rng.integers(0, 3)) + own + [main]
 
@@ -173,6 +181,7 @@ who_holds_the_peak = Task(
         holders,
         {
             "freed_when_requested": lambda s: holders(s, frees="free_requested"),
+            "last_peak": lambda s: holders(s, last=True),
             "never_freed": lambda s: holders(s, frees="never"),
             "live_at_the_end": lambda s: holders(s, at="end"),
             "all_allocations": lambda s: holders(s, at="all"),
@@ -187,6 +196,7 @@ who_holds_the_peak = Task(
     mistakes={
         "freed_when_requested": "A block is in use until free_completed, not until the free is "
         "requested.",
+        "last_peak": "Of moments with equal sums, you take a later one. The first is the peak.",
         "never_freed": "You never subtract a block: look at the action free_completed.",
         "live_at_the_end": "You return what is live at the end. Remember what was live when the "
         "sum was largest.",

@@ -25,7 +25,10 @@ _KEPT = {"batch": 2, "heads": 2, "seq": 512, "head_dim": 16, "block": 128}
 _ROW_BYTES = 4 * 2 * 2 * 512  # one float32 per row
 _SLACK_BYTES = 6 * 1024
 _MANY = {"batch": 1, "heads": 2, "seq": 256, "head_dim": 16, "block": 64}
-_ONE = {"batch": 1, "heads": 1, "seq": 1280, "head_dim": 16, "block": 128}
+_ONE = {  # by causal
+    True: {"batch": 1, "heads": 1, "seq": 1280, "head_dim": 16, "block": 128},
+    False: {"batch": 1, "heads": 1, "seq": 640, "head_dim": 16, "block": 64},
+}
 
 
 def _q_bytes(sizes: Mapping[str, int]) -> int:
@@ -36,15 +39,20 @@ def _block_bytes(sizes: Mapping[str, int]) -> int:
     return 4 * math.prod(sizes[name] for name in ("batch", "heads", "seq", "block"))
 
 
-def _most_bytes(kind: str) -> int:
+def _most_bytes(kind: str, causal: bool) -> int:
     """Of one call, as the notebook says: 7 blocks of columns of scores and 10 times q.
 
     Of many, two q more per call; another part judges whole matrices in backward.
     """
     if kind == "one":
-        return 7 * _block_bytes(_ONE) + 10 * _q_bytes(_ONE)
+        return 7 * _block_bytes(_ONE[causal]) + 10 * _q_bytes(_ONE[causal])
     matrix = _block_bytes(_MANY) * _MANY["seq"] // _MANY["block"]
     return 6 * matrix + (10 + 2 * CALLS) * _q_bytes(_MANY)
+
+
+def _masked(scores: Tensor, causal: bool) -> Tensor:
+    hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    return scores.masked_fill(hidden, -math.inf) if causal else scores
 
 
 class _Wrong(torch.autograd.Function):
@@ -62,14 +70,12 @@ class _Wrong(torch.autograd.Function):
     def gradients(cls, ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         q, k, v = ctx.saved_tensors
         scale = 1 / math.sqrt(q.shape[-1])
-        scores = masked = q @ k.mT * scale
-        if ctx.causal:
-            hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
-            masked = scores.masked_fill(hidden, -math.inf)
-        log_sum = masked.logsumexp(-1, keepdim=True)
-        p = torch.exp((scores if cls.mistake == "mask_forgotten" else masked) - log_sum)
+        scores = q @ k.mT * scale
+        forward = _masked(scores, getattr(ctx, "kept_causal", ctx.causal))
+        again = _masked(scores, ctx.causal and cls.mistake != "mask_forgotten")
+        p = torch.exp(again - forward.logsumexp(-1, keepdim=True))
         dp = gradient @ v.mT
-        output = masked.softmax(-1) @ v
+        output = forward.softmax(-1) @ v
         delta = 0.0 if cls.mistake == "no_row_sum" else (gradient * output).sum(-1, keepdim=True)
         ds = p * (dp - delta)
         ds = ds if cls.mistake == "scale_forgotten" else ds * scale
@@ -84,18 +90,21 @@ class _Wrong(torch.autograd.Function):
 
 
 class _Shared(torch.autograd.Function):
-    """Attention whose calls share what they keep for backward."""
+    """Attention whose calls share the tensors that they keep for backward."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool) -> Tensor:
-        _Shared.last = SimpleNamespace(saved_tensors=(q, k, v), causal=causal)
+        _Shared.last = (q, k, v), causal
+        ctx.causal = causal
         return exactly(q, k, v, block, causal)
 
     last: Any = None
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        return _Wrong.gradients(_Shared.last, *gradients)
+        saved, kept_causal = _Shared.last
+        last = SimpleNamespace(saved_tensors=saved, causal=ctx.causal, kept_causal=kept_causal)
+        return _Wrong.gradients(last, *gradients)
 
 
 def _mutant(name: str) -> Callable[..., Tensor]:
@@ -119,9 +128,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         more = {"causal": causal, "dtype": "float64", "gain": gain}
         return case(_GRADIENTS, "small", {**sizes, **more})
 
-    def large(part: str, kind: str, sizes: Mapping[str, int]) -> Case:
-        budget = Budget(4 * _q_bytes(sizes) + _most_bytes(kind) + _MIB)
-        return case(part, kind, {**sizes, "causal": True}, budget)
+    def large(part: str, kind: str, sizes: Mapping[str, int], causal: bool = True) -> Case:
+        budget = Budget(4 * _q_bytes(sizes) + _most_bytes(kind, causal) + _MIB)
+        return case(part, kind, {**sizes, "causal": causal}, budget)
 
     def ragged() -> int:
         return 8 * int(rng.integers(1, 4)) + int(rng.integers(1, 8))
@@ -134,7 +143,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         small(False, ragged(), 8, gain=300.0),
         case(_SAVED, "kept", {**_KEPT, "causal": False}),
         large(_SAVED, "many", _MANY),
-        large(_PEAK, "one", _ONE),
+        *(large(_PEAK, "one", sizes, causal) for causal, sizes in _ONE.items()),
     ]
 
 
@@ -183,7 +192,7 @@ def _are_three(got: Any) -> bool:
 def _kept(inputs: Mapping[str, Any], value: Any) -> Finding:
     if not isinstance(value, dict) or type(value.get("kept_bytes")) is not int:
         return Finding(False, "The answers came back garbled.")
-    if not are_close(value.get("sums"), _sums("kept", inputs["seed"]), 1e-4):
+    if not are_close(value.get("sums"), _sums("kept", False, inputs["seed"]), 1e-4):
         return Finding(False, "Where bytes are counted, the output differs.", ("another_output",))
     kept = value["kept_bytes"]
     if kept > _ROW_BYTES + _SLACK_BYTES:
@@ -203,26 +212,27 @@ def _keeps(kept: int) -> tuple[str, ...]:
 
 
 def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
-    kind = inputs["kind"]
-    sizes, calls = (_MANY, CALLS) if kind == "many" else (_ONE, 1)
+    kind, causal = inputs["kind"], inputs["causal"]
+    most_bytes = _most_bytes(kind, causal)
+    sizes, calls = (_MANY, CALLS) if kind == "many" else (_ONE[causal], 1)
     value = answer.value if isinstance(answer.value, dict) else {}
     rise = answer.metered("rise_bytes")
     about = f"{calls} calls of {sizes['seq']} tokens in blocks of {sizes['block']}, and backward"
-    if answer.breaks_budget(rise, _most_bytes(kind)):
+    if answer.breaks_budget(rise, most_bytes):
         took = "" if rise is None else f" Yours take {rise / _MIB:.1f} MiB."
-        said = f"{about}, may take {_most_bytes(kind) / _MIB:.1f} MiB besides q, k and v.{took}"
+        said = f"{about}, may take {most_bytes / _MIB:.1f} MiB besides q, k and v.{took}"
         return Finding(False, said, ("keeps_probabilities", *["whole_matrix"] * (kind == "one")))
-    if are_close(value.get("sums"), _sums(kind, inputs["seed"]), 1e-3):
+    if are_close(value.get("sums"), _sums(kind, causal, inputs["seed"]), 1e-3):
         return Finding(True)
     known = (*_NAMES, "another_output", "no_gradient")
     return Finding(False, f"{about}: the output or a gradient differs.", known)
 
 
 @lru_cache(maxsize=32)
-def _sums(kind: str, seed: int) -> Any:
-    sizes: dict[str, Any] = {"kept": _KEPT, "many": _MANY, "one": _ONE}[kind]
+def _sums(kind: str, causal: bool, seed: int) -> Any:
+    sizes: dict[str, Any] = {"kept": _KEPT, "many": _MANY, "one": _ONE[causal]}[kind]
     attention = attended if kind == "kept" else exactly
-    return run_backward(attention, kind, False, **sizes, causal=kind != "kept", seed=seed)["sums"]
+    return run_backward(attention, kind, False, **sizes, causal=causal, seed=seed)["sums"]
 
 
 tiled_backward = Task(

@@ -205,7 +205,7 @@ def _large_case(task: Task, part: str) -> Case:
 @pytest.mark.parametrize(
     ("task", "part", "answer_of", "most"),
     [
-        (tiled.tiled_attention, "peak", "tiled_attention", tiled._MOST_BYTES),
+        (tiled.tiled_attention, "peak", "tiled_attention", tiled._most_bytes(**tiled._LARGE[True])),
         (backward_task, "peak", "tiled_backward", None),
         (chunked_cross_entropy, "value", "chunked_cross_entropy", loss._MOST_BYTES),
     ],
@@ -215,7 +215,7 @@ def test_a_peak_is_judged_at_its_bound(
     task: Task, part: str, answer_of: str, most: int | None
 ) -> None:
     case = _large_case(task, part)
-    most = backward_module()._most_bytes("one") if most is None else most
+    most = backward_module()._most_bytes("one", True) if most is None else most
     entry = {"tiled_attention": "rows_and_columns", "tiled_backward": "rows_and_columns"}
     names = _names(answer_of, f"right_{entry.get(answer_of, 'gradients_in_forward')}")
     value = LocalStudent(names).run(task.probe_path, {**case.inputs, "metered": False}).value

@@ -133,7 +133,7 @@ def run_backward(
         total = attention(*leaves, block, causal)
         if kind == "small":
             others = [(1 - leaf.detach()).requires_grad_() for leaf in leaves]
-            attention(*others, block, causal)
+            attention(*others, block + 1, not causal)
         for _ in range(CALLS - 1 if kind == "many" else 0):
             total = total + attention(*leaves, block, causal)
         (total * weights).sum().backward()  # type: ignore[no-untyped-call]

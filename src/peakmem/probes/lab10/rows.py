@@ -28,7 +28,7 @@ def online_softmax(
     A row is a list of blocks; a block is its scores and a list of values for each score. Returns a
     dict for each row, with `statistics`, the `weighted` sum, and whether a block was `changed`. For
     one `long` row (`n_blocks`, `scores` per block, `width` of values, `seed`), returns one dict,
-    with `rise_bytes` if `metered`.
+    with `scores_rise_bytes` of `online_softmax`, and if `metered`, `rise_bytes` of the other.
     """
     if long is None:
         return [_outcome(student, row) for row in rows]
@@ -59,11 +59,16 @@ def _outcome(student: Namespace, row: Any) -> dict[str, Any]:
 def _long(student: Namespace, long: Mapping[str, int], *, metered: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
-    def run() -> None:
-        found["statistics"] = as_sent(student.online_softmax(s for s, _ in long_row(**long)))
+    def statistics() -> None:
+        row = long_row(**{**long, "width": 0})  # values would count
+        found["statistics"] = as_sent(student.online_softmax(scores for scores, _ in row))
+
+    def weighted() -> None:
         found["weighted"] = as_sent(student.weighted_sum(long_row(**long)))
 
-    return {**metered_rise(run, torch.zeros(1), metered=metered), **found}
+    of_scores = metered_rise(statistics, torch.zeros(1), metered=True)
+    rise = metered_rise(weighted, torch.zeros(1), metered=metered)
+    return {**rise, **{f"scores_{name}": value for name, value in of_scores.items()}, **found}
 
 
 def long_row(n_blocks: int, scores: int, width: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
