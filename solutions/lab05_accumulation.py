@@ -144,6 +144,7 @@ said = {
     "no gradient": "call backward() on each micro-batch's loss",
     "the weight has changed": "no optimizer step belongs in here",
     "the model's mode has changed": "the mode is the caller's to set: no train() or eval()",
+    "requires_grad has changed": "leave data, model and the recording of gradients as they are",
 }
 self_check(
     accumulated,
@@ -473,7 +474,7 @@ def accumulate_token_mean(
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab05-accumulate_token_mean-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 5.3, the mean over tokens
-unequal = [[0, 0, 0], [0, -100, -100], [-100, -100, -100]]  # 3 tokens count, 1, and none
+unequal = [[0, 0, 0], [-100, -100, -100], [-100, 0, -100]]  # 3 tokens count, none, and 1
 right, nan = (1.3616, "right gradient"), float("nan")
 said = {"a tensor came back": "return a number", "no mean came back": "return the mean"}
 other = "another gradient"
@@ -484,14 +485,14 @@ self_check(
             (unequal, 1),
             right,
             "sum the losses, and divide by the counted tokens of the whole batch",
-            label="3, 1 and 0 tokens count",
+            label="3, 0 and 1 tokens count",
             wrong=said
             | {
                 (nan, other): "where no token counts, a mean is 0 / 0: use sums",
                 (0.897, other): "no mean of means: 3 tokens count in one, 1 in the next",
                 (0.6052, other): "divide by the tokens that count, not by all of them",
                 (5.4466, other): "divide by the number of counted tokens",
-                (1.0032, other): "labels are shifted already",
+                (1.1066, other): "labels are shifted already",
                 (1.3616, other): "the mean is right, but .grad isn't: divide before backward",
             },
         ),
@@ -499,18 +500,19 @@ self_check(
             (unequal, 1),
             right,
             "add to the old gradient, and clear nothing",
-            {"times": 2},
-            label="twice: gradients add up",
+            {"before": 1.0},
+            label="a gradient is there",
         ),
         Case(
             ([[-100] * 3] * 3, 2),
             (0.0, "right gradient"),
             "return 0.0, and change no gradient",
+            {"before": 1.0},
             label="no token counts",
             wrong={(nan, "right gradient"): "0 / 0 is NaN: return 0.0 if none counts"},
         ),
         Case(
-            ([[0, 0, 0], [0, 1, 1], [1, 1, 1]], 2),
+            ([[0, 0, 0], [1, 1, 1], [1, 0, 1]], 2),
             right,
             "ignore_index is 1 here: use it where you count, and in cross_entropy",
             {"ignore_index": 1},
@@ -810,19 +812,19 @@ self_check(
             wrong={(10.0, 20.0): "first the fixed bytes, then the bytes per sample"},
         ),
         Case(
-            ([3, 1, 2], [60, 20, 70]),
-            (10.0, 20.0),
-            "no line goes through these three: least squares over all points",
+            ([3, 1, 2, 2], [60, 20, 50, 90]),
+            (15.0, 20.0),
+            "no line goes through these four: least squares over all points",
             wrong={(0.0, 20.0): "this line goes through the smallest and the largest size"},
         ),
-        Case(([1, 2, 3], [20, 30, 41]), (9 + 1 / 3, 10.5), "don't round"),
+        Case(([1, 3, 4], [20, 30, 41]), (87 / 7, 47 / 7), "don't round"),
         Case(
             ([1, 2], [80_000_001_000, 80_000_002_000]),
             (80e9, 1000.0),
             "float32 is too coarse for a large GPU's bytes: Python's floats, or float64",
         ),
     ],
-    equal=close(1e-4),
+    equal=close(1e-6),
 )
 
 # %% nbgrader={"grade": true, "grade_id": "lab05-memory_line", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
@@ -950,12 +952,12 @@ self_check(
         Case((1, 1), 1, "1 fits", label="upper is 1, room for 1"),
         *(
             Case(
-                (room, 1024),
+                (room, 4096),
                 room,
-                "12 runs are allowed: halve the interval with each one",
-                label=f"{room} of 1024",
+                "14 runs are allowed: halve the interval with each one",
+                label=f"{room} of 4096",
             )
-            for room in (1, 700, 1023, 1024)
+            for room in (2, 700, 4095, 4096)
         ),
         Case(
             (3, 10, ValueError),
@@ -1057,6 +1059,7 @@ said = {
     "a mode has changed": "each layer's mode must be as it was: work on a copy",
     "a gradient has changed": "leave the model's gradients alone: work on a copy",
     "a setting has changed": "track_running_stats or requires_grad has changed: work on a copy",
+    "gradients are off": "use `with torch.no_grad():`, which ends",
     0.0: "no gap? In evaluation mode batch norm doesn't look at the batch: call train()",
 }
 self_check(
@@ -1088,9 +1091,9 @@ self_check(
             },
         ),
         Case(
-            ([0.0, 0.0, 0.0, 1.0], 2),
+            ([1.0, 0.0, 0.0, 0.0], 2),
             0.732,
-            "the largest absolute difference",
+            "the largest absolute difference, in any micro-batch",
             label="a positive difference",
             wrong={0.577: "take absolute values first"},
         ),

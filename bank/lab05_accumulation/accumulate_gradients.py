@@ -367,3 +367,42 @@ def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
     loss = loss_fn(model(inputs), targets)
     loss.backward()
     return loss.item()
+
+
+# %% wrong: freezes_parameters
+"""Switches requires_grad of the parameters off afterwards."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * (len(x) / len(inputs))
+        loss.backward()
+        total += loss.item()
+    model.requires_grad_(False)
+    return total
+
+
+# %% wrong: one_sample_too_many
+"""Runs micro_batch + 1 samples at a time."""
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch + 1), targets.split(micro_batch + 1)):
+        loss = loss_fn(model(x), y) * (len(x) / len(inputs))
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: recording_left_off
+"""Leaves the recording of gradients switched off."""
+import torch
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        torch.set_grad_enabled(True)
+        loss = loss_fn(model(x), y) * (len(x) / len(inputs))
+        loss.backward()
+        total += loss.item()
+    torch.set_grad_enabled(False)
+    return total

@@ -460,3 +460,85 @@ def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100)
     loss = F.cross_entropy(model(tokens).flatten(0, 1), labels.flatten(), ignore_index=ignore_index)
     loss.backward()
     return loss.item()
+
+
+# %% wrong: zero_is_padding_too
+"""Takes label 0 for padding, whatever ignore_index says."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    labels = labels.masked_fill(labels == 0, ignore_index)
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        loss = F.cross_entropy(
+            model(x).flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum"
+        )
+        (loss / counted).backward()
+        total += loss.item() / counted
+    return total
+
+
+# %% wrong: stops_at_an_empty_micro_batch
+"""Stops at the first micro-batch without a counted token."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        if (y == ignore_index).all():
+            break
+        loss = F.cross_entropy(
+            model(x).flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum"
+        )
+        (loss / counted).backward()
+        total += loss.item() / counted
+    return total
+
+
+# %% wrong: first_tokens_of_a_row
+"""Takes counted tokens for the first of each row."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        first = [(row != ignore_index).sum() for row in y]
+        loss = sum(
+            F.cross_entropy(logits[:n], row[:n].clamp(min=0), reduction="sum")
+            for logits, row, n in zip(model(x), y, first)
+        )
+        (loss / counted).backward()
+        total += loss.item() / counted
+    return total
+
+
+# %% wrong: clears_if_none_counts
+"""Clears earlier gradients where no token counts."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        model.zero_grad()
+        return 0.0
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        loss = F.cross_entropy(
+            model(x).flatten(0, 1), y.flatten(), ignore_index=ignore_index, reduction="sum"
+        )
+        (loss / counted).backward()
+        total += loss.item() / counted
+    return total

@@ -87,6 +87,36 @@ def batch_norm_gap(model, x, micro_batch):
     return off[: len(x) // micro_batch * micro_batch].abs().max().item() if len(x) >= micro_batch else 0.0
 
 
+# %% wrong: recording_left_off
+"""Leaves the recording of gradients switched off."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    torch.set_grad_enabled(False)
+    pieces = torch.cat([twin(piece) for piece in x.split(micro_batch)])
+    return (twin(x) - pieces).abs().max().item()
+
+
+# %% wrong: last_micro_batch_only
+"""Looks at the last micro-batch only."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        full, gap = twin(x), 0.0
+        for i in range(0, len(x), micro_batch):
+            gap = (full[i : i + micro_batch] - twin(x[i : i + micro_batch])).abs().max().item()
+    return gap
+
+
 # %% wrong: first_micro_batch_only
 """Looks at one micro-batch."""
 import copy

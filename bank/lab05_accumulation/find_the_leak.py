@@ -121,6 +121,22 @@ def validation_loss(model, loss_fn, inputs, targets, micro_batch):
     return total / len(inputs)
 
 
+# %% wrong: evaluation_mode
+"""Validates in evaluation mode, and sets the mode back. [earns 1]"""
+import torch
+
+
+def validation_loss(model, loss_fn, inputs, targets, micro_batch):
+    training = model.training
+    model.eval()
+    total = 0.0
+    with torch.no_grad():
+        for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+            total += loss_fn(model(x), y).item() * len(x)
+    model.train(training)
+    return total / len(inputs)
+
+
 # %% wrong: gradients_cleared
 """Clears gradients, as before a training step."""
 import torch

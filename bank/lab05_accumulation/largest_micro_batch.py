@@ -415,6 +415,32 @@ def largest_micro_batch(run, upper):
     print(fits)
 
 
+# %% wrong: thirds
+"""Cuts the interval in thirds, with up to two runs each. [earns 3]"""
+import peakmem
+
+
+def largest_micro_batch(run, upper):
+    def fits(m):
+        try:
+            run(m)
+        except peakmem.OutOfMemory:
+            return False
+        return True
+
+    low, high = 0, upper + 1
+    while high - low > 1:
+        third = max(1, (high - low) // 3)
+        first, second = low + third, min(high - 1, low + 2 * third)
+        if fits(second):
+            low = second
+        elif fits(first):
+            low, high = first, second
+        else:
+            high = first
+    return low
+
+
 # %% wrong: runs_a_size_twice
 """Runs each size once to see whether it fits and once more to be sure. [earns 3]"""
 import peakmem

@@ -1,3 +1,33 @@
+# %% right: closure
+"""Hands the optimizer a closure that makes the gradients."""
+from itertools import islice
+
+import torch
+
+
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    batches, updates = iter(loader), 0
+    while group := list(islice(batches, accumulation_steps)):
+
+        def closure():
+            optimizer.zero_grad()
+            total = 0.0
+            for batch in group:
+                loss = model(*batch) / len(group)
+                loss.backward()
+                total += loss.item()
+            if max_norm is not None:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+            return total
+
+        optimizer.step(closure)
+        optimizer.zero_grad()
+        if scheduler is not None:
+            scheduler.step()
+        updates += 1
+    return updates
+
+
 # %% right: islice
 """Takes group after group off an iterator."""
 from itertools import islice
@@ -141,6 +171,29 @@ def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, sch
     updates = 0
     while group := list(islice(loader, accumulation_steps)):
         for batch in group:
+            (model(*batch) / len(group)).backward()
+        if max_norm is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        if scheduler is not None:
+            scheduler.step()
+        updates += 1
+    return updates
+
+
+# %% wrong: clears_each
+"""Clears the gradients before each micro-batch."""
+from itertools import islice
+
+import torch
+
+
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    batches, updates = iter(loader), 0
+    while group := list(islice(batches, accumulation_steps)):
+        for batch in group:
+            optimizer.zero_grad()
             (model(*batch) / len(group)).backward()
         if max_norm is not None:
             torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)

@@ -76,10 +76,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _labels(rng: np.random.Generator, counted: list[int], ignored: int) -> Array:
-    """Labels with so many counted tokens per row; the rest is padding."""
-    labels = rng.integers(1, _VOCAB, size=(len(counted), _LENGTH))
+    """Labels with so many counted tokens per row, anywhere in it; the rest is padding."""
+    labels = rng.integers(int(ignored == 0), _VOCAB, size=(len(counted), _LENGTH))
     for row, count in zip(labels, counted, strict=True):
-        row[count:] = ignored
+        row[rng.permutation(_LENGTH)[count:]] = ignored
     return labels
 
 

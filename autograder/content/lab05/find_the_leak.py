@@ -26,6 +26,7 @@ def validation_loss(
     *,
     weight: Callable[[int, int, int], float] = lambda n, samples, count: n / samples,
     before: Callable[[nn.Module], object] = lambda model: None,
+    after: Callable[[nn.Module], object] = lambda model: None,
     backward: bool = False,
 ) -> float:
     """Return the mean loss of all samples, a micro-batch in memory at a time.
@@ -42,6 +43,7 @@ def validation_loss(
         if backward:
             (loss * weight(len(x), len(inputs), count)).backward()  # type: ignore[no-untyped-call]
         total += loss.item() * weight(len(x), len(inputs), count)
+    after(model)
     return total
 
 
@@ -78,6 +80,9 @@ find_the_leak = leak_task(
         mutants={
             "backward_to_free": _with(backward=True),
             "mode_changed": _with(before=lambda model: model.eval()),
+            "evaluation_mode": _with(
+                before=lambda model: model.eval(), after=lambda model: model.train()
+            ),
             "gradients_off": _with(before=lambda model: model.requires_grad_(False)),
             "gradients_cleared": _with(before=lambda model: model.zero_grad()),
             "ragged_as_full": _with(weight=lambda n, samples, count: 1 / count),
@@ -98,6 +103,8 @@ find_the_leak = leak_task(
             "gradients, and validation must not. Run the model under torch.no_grad().",
             "mode_changed": "Your function changes the model's mode. Leave train() and eval() to "
             "the caller; no_grad() isn't a mode of the model.",
+            "evaluation_mode": "Your loss is that of evaluation mode. leaky_validation leaves the "
+            "model's mode alone: no eval() in here.",
             "gradients_off": "After your function gradients are switched off for good, so no code "
             "can train any more. Use `with torch.no_grad():`, which ends.",
             "gradients_cleared": "Your function clears the model's gradients. They belong to the "

@@ -29,7 +29,7 @@ def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
         case(upper, int(rng.integers(1, upper)), broken="broken"),
         case(upper, int(rng.integers(1, upper)), broken="broken otherwise"),
     ]
-    edges = [(1, 0), (1, 1), (2, 1), (3, 2), (1024, 1), (1024, 1023), (1000, 512), (1025, 513)]
+    edges = [(1, 0), (1, 1), (2, 1), (3, 2), (4096, 2), (1024, 1023), (1000, 512), (1025, 513)]
     return drawn + [case(u, f, fixed=True) for u, f in edges]
 
 

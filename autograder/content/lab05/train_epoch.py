@@ -30,6 +30,7 @@ MUTANTS = (
     "last_group_as_full",
     "drops_last_group",
     "never_clears",
+    "clears_each",
     "updates_each",
     "one_update_too_many",
     "clips_each",
@@ -132,6 +133,8 @@ class _Training:
         x, y = (torch.tensor(array) for array in batch)
         whole = self._mutant in ("no_division", "updates_each")
         own = gradients_of(model, model(x, y) / (1 if whole else divisor))
+        if self._mutant == "clears_each":
+            self.sum = None
         old = self.sum or [np.zeros_like(gradient) for gradient in own]
         self.sum = [a + b for a, b in zip(old, own, strict=True)]
         if self._mutant == "clips_each":
@@ -276,6 +279,8 @@ train_epoch = Task(
         "drops_last_group": "Leftover micro-batches at the end make no update. Make one more, over "
         "just those.",
         "never_clears": "Gradients of one update remain in the next. Clear them after each update.",
+        "clears_each": "Gradients are cleared for each micro-batch, so an update sees only its "
+        "last one's. Clear them once per update.",
         "updates_each": "Your optimizer steps after each micro-batch. It steps once for each "
         "accumulation_steps of them.",
         "one_update_too_many": "You make an update for leftovers when there are none.",

@@ -36,11 +36,22 @@ _DIGITS = 4
 
 
 class Louder(nn.Linear):
-    """Gives different results in training and in evaluation, like a dropout."""
+    """Gives different results in training and in evaluation, like a dropout.
+
+    It takes `most` samples at a time.
+    """
+
+    most = 0
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the product, twice as large in training."""
+        _check_size(x, self.most)
         return super().forward(x) * (2 if self.training else 1)
+
+
+def _check_size(batch: Tensor, most: int) -> None:
+    if len(batch) > most:
+        raise ValueError(f"micro_batch is {most}, but {len(batch)} samples came at once")
 
 
 def accumulated(accumulate: Function) -> Function:
@@ -52,10 +63,15 @@ def accumulated(accumulate: Function) -> Function:
 
     def run(samples: int, micro_batch: int, before: float = 0.0, training: bool = False) -> object:
         model = Louder(1, 1, bias=False).train(training)
+        model.most = micro_batch
         model.weight.data.fill_(1.0)
         model.weight.grad = torch.full((1, 1), before) if before else None
         inputs = torch.arange(1.0, samples + 1)[:, None]
         loss = accumulate(model, F.mse_loss, inputs, torch.zeros(samples, 1), micro_batch)
+        recorded = torch.is_grad_enabled() and model.weight.requires_grad
+        torch.set_grad_enabled(True)
+        if not recorded or inputs.requires_grad:
+            return "requires_grad has changed"
         if model.weight.item() != 1.0:
             return "the weight has changed"
         if model.training != training:
@@ -116,14 +132,13 @@ class Table(nn.Embedding):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the rows of the tokens."""
-        if len(tokens) > self.most:
-            raise ValueError(f"micro_batch is {self.most}, but {len(tokens)} samples came at once")
+        _check_size(tokens, self.most)
         if self.training != self.caller_trains:
             raise ValueError("the mode is the caller's to set: no train() or eval() in here")
         return super().forward(tokens)
 
 
-TOKENS = torch.tensor([[0, 1, 2], [1, 1, 1], [2, 2, 2]])
+TOKENS = torch.tensor([[0, 1, 2], [2, 2, 2], [1, 1, 1]])
 
 
 def token_mean_of(accumulate: Function) -> Function:
@@ -132,26 +147,26 @@ def token_mean_of(accumulate: Function) -> Function:
     def run(
         labels: list[list[int]],
         micro_batch: int,
-        times: int = 1,
+        before: float = 0.0,
         training: bool = True,
         **options: int,
     ) -> object:
         model, wanted = Table(micro_batch, training), torch.tensor(labels)
-        for _ in range(times):
-            found = accumulate(model, TOKENS, wanted, micro_batch, **options)
+        model.weight.grad = torch.full((3, 2), before) if before else None
+        found = accumulate(model, TOKENS, wanted, micro_batch, **options)
         if found is None or isinstance(found, Tensor):
             return "a tensor came back" if found is not None else "no mean came back"
         whole = Table(3)
         ignored = options.get("ignore_index", -100)
-        loss = F.cross_entropy(whole(TOKENS).flatten(0, 1), wanted.flatten(), ignore_index=ignored)
-        gradient = model.weight.grad
-        if bool((wanted == ignored).all()):
-            clean = gradient is None or not bool(gradient.any())
-            return round(float(found), _DIGITS), "right gradient" if clean else "another gradient"
-        loss.backward()  # type: ignore[no-untyped-call]
-        expected = whole.weight.grad
-        found_one = gradient is not None and expected is not None
-        right = found_one and torch.allclose(gradient, times * expected)  # type: ignore[arg-type, operator]
+        losses = F.cross_entropy(
+            whole(TOKENS).flatten(0, 1), wanted.flatten(), ignore_index=ignored, reduction="sum"
+        )
+        (losses / (wanted != ignored).sum().clamp(min=1)).backward()  # type: ignore[no-untyped-call]
+        expected, gradient = (
+            torch.zeros(3, 2) if weight.grad is None else weight.grad
+            for weight in (whole.weight, model.weight)
+        )
+        right = torch.allclose(gradient, before + expected)
         return round(float(found), _DIGITS), "right gradient" if right else "another gradient"
 
     return run
@@ -221,10 +236,12 @@ def epoch_of(train_epoch: Function) -> Function:
 
         class Noting(torch.optim.SGD):
             def step(self, closure: Any = None) -> Any:
+                if closure is not None:
+                    closure()  # it makes the gradients
                 gradient = self.param_groups[0]["params"][0].grad
                 events.append("update")
                 seen.append(None if gradient is None else round(gradient.item(), _DIGITS))
-                return super().step(closure)
+                return super().step()
 
         optimizer = Noting([{"params": [p]} for p in model.parameters()], lr=0.1)  # two groups
         if schedule:
@@ -283,6 +300,10 @@ def gap_of(batch_norm_gap: Function) -> Function:
         before = copy.deepcopy(model.state_dict())
         modes = [module.training for module in model.modules()]
         gap = batch_norm_gap(model, torch.tensor(values)[:, None], micro_batch)
+        recorded = torch.is_grad_enabled()
+        torch.set_grad_enabled(True)
+        if not recorded:
+            return "gradients are off"
         if gap is None or isinstance(gap, Tensor):
             return "a tensor came back" if gap is not None else "no gap came back"
         after = model.state_dict()

@@ -42,6 +42,8 @@ def batch_norm_gap(
     given = torch.tensor(x)
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     value = student.batch_norm_gap(model, given, micro_batch)
+    records = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)  # no later call suffers if the function switched it off
     after = model.state_dict()
     changed = {
         "state": after.keys() != state.keys()
@@ -51,7 +53,8 @@ def batch_norm_gap(
         "gradients": any(
             p.grad is None or not bool((p.grad == 1).all()) for p in model.parameters()
         ),
-        "x": not bool((given == torch.tensor(x)).all()),
+        "x": given.requires_grad or not bool((given == torch.tensor(x)).all()),
+        "recording of gradients": not records,
     }
     return {
         "value": "a tensor" if isinstance(value, Tensor) else value,

@@ -83,9 +83,11 @@ def _noting_sgd(
 
     class NotingSGD(torch.optim.SGD):
         def step(self, closure: Any = None) -> Any:
+            if closure is not None:
+                closure()  # it makes the gradients
             events.append("update")
             noted.append(gradients_of(model))
-            return super().step(closure)
+            return super().step()
 
     groups = [{"params": [parameter]} for parameter in model.parameters()]
     return NotingSGD(groups, lr=lr), noted, events

@@ -92,6 +92,7 @@ def _watched(model: nn.Module, given: tuple[Tensor, ...]) -> Callable[[Any], dic
 
     def report(value: Any) -> dict[str, Any]:
         after = _state(model, given)
+        torch.set_grad_enabled(True)  # no later call suffers if the function switched it off
         sizes, waiting = forwards()
         return {
             "value": "a tensor" if isinstance(value, Tensor) else value,
@@ -109,6 +110,8 @@ def _state(model: nn.Module, given: tuple[Tensor, ...]) -> dict[str, list[Any]]:
         "parameters": [p.detach().clone() for p in model.parameters()],
         "inputs or targets": [t.clone() for t in given],
         "mode": [module.training for module in model.modules()],
+        "requires_grad": [t.requires_grad for t in (*model.parameters(), *given)],
+        "recording of gradients": [torch.is_grad_enabled()],
     }
 
 
