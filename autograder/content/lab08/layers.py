@@ -54,10 +54,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     finding = _outputs(case.inputs, value.get("outputs"), bool(case.budget))
     if not case.budget or not finding.ok:
         return dict.fromkeys(case.parts, finding)
-    return {
-        _PEAK: _peak(answer, value.get("shards")),
-        _TRAFFIC: at_most(answer, _MOST_SENT_BYTES, _too_much_sent),
-    }
+    return {_PEAK: _peak(answer), _TRAFFIC: at_most(answer, _MOST_SENT_BYTES, _too_much_sent)}
 
 
 def _outputs(inputs: Mapping[str, Any], got: Any, large: bool) -> Finding:
@@ -101,32 +98,16 @@ def _are_close(right: Any, got: Any) -> bool:
     return came.shape == right.shape and bool(np.allclose(came, right, 0, _TOLERANCE))
 
 
-def _peak(answer: Answer, shards: Any) -> Finding:
+def _peak(answer: Answer) -> Finding:
     rise = answer.metered("rise_bytes")
     if not answer.breaks_budget(rise, _MOST_BYTES):
-        return _stored(shards)
+        return Finding(True)
     took = "" if rise is None else f" Yours takes {rise / _MIB:.1f} MiB."
     said = (
         f"With {_COUNT} layers of {_LAYER_BYTES / _MIB:.1f} MiB and {_WORLD} ranks, a rank may "
         f"take {_MOST_BYTES / _MIB:.0f} MiB.{took}"
     )
     return Finding(False, said, ("layers_stay",))
-
-
-def _stored(shards: Any) -> Finding:
-    """Whether each rank has one parameter for each layer, of a share of its values.
-
-    Whole layers that are dealt out to ranks may take as few bytes, where layers are alike.
-    """
-    share = -(-_LAYER_BYTES // 4 // _WORLD)
-    try:
-        sizes = np.asarray(shards, dtype=np.int64)
-    except (TypeError, ValueError, OverflowError):  # ranks with other numbers of parameters
-        sizes = np.zeros(0, dtype=np.int64)
-    if sizes.shape == (_WORLD, _COUNT) and sizes.max() <= share + _WORLD:
-        return Finding(True)
-    said = f"On {_WORLD} ranks, parameters() has {_COUNT} shards of {share:,} values on each."
-    return Finding(False, said, ("not_shards",))
 
 
 def _too_much_sent(sent: tuple[int, ...]) -> Finding:
@@ -152,8 +133,6 @@ sharded_layers = Task(
         "Make one, and use it twice.",
         "layers_stay": "Whole layers stay alive: empty each layer's own parameters when its shard "
         "is made, free gathered weights after use, and gather them again in backward.",
-        "not_shards": "A rank's parameters aren't its shares of all layers: parameters() yields "
-        "one tensor for each layer that has parameters, one N-th of its values.",
         "sends_too_much": "Gather each layer once in forward and once in backward, and reduce its "
         "gradient once.",
     },

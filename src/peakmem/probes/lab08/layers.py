@@ -94,13 +94,12 @@ def run_sharded(
 ) -> dict[str, Any]:
     """Train the parameters() of `wrap(layers)`, each rank on its own samples.
 
-    Returns `outputs`, parts of each rank's outputs in each step, and `shards`, the numbers of
-    values of each rank's parameters. With `measure`, also `rise_bytes` of the rank with the highest
-    peak, and each rank's `sent_bytes`.
+    Returns `outputs`, parts of each rank's outputs in each step. With `measure`, also `rise_bytes`
+    of the rank with the highest peak, and each rank's `sent_bytes`.
     """
     found = run_ranks(_trained, world, wrap, width, count, order, steps, seed, measure, ask=ask)
     return {
-        **{name: [rank[name] for rank in found] for name in ("outputs", "shards")},
+        "outputs": [rank["outputs"] for rank in found],
         **({"rise_bytes": max(rank["rise_bytes"] for rank in found)} if measure else {}),
         **({"sent_bytes": [rank["sent_bytes"] for rank in found]} if measure else {}),
     }
@@ -119,7 +118,6 @@ def _trained(
         model = wrap(layers_of(width, count, order, seed))
         rank, params = dist.get_rank(), list(model.parameters())
         outputs = trained(model, params, width, [rank], steps, seed)
-        shards = [p.numel() for p in params]
-        return {"outputs": [of_step[0] for of_step in outputs], "shards": shards}
+        return {"outputs": [of_step[0] for of_step in outputs]}
 
     return metered(run, measure=measure)
