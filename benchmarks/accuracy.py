@@ -180,7 +180,7 @@ def write(rows: Sequence[Row], folder: Path, name: str, device_name: str) -> Non
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table and the summary; return 1 if a bound is broken."""
     parser = argparse.ArgumentParser(prog="accuracy", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="half a dozen configurations; no files")
+    parser.add_argument("--quick", action="store_true", help="a few configurations; no files")
     parser.add_argument("--out", type=Path, default=Path("docs/measurements"), metavar="DIR")
     options = parser.parse_args(arguments)
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")

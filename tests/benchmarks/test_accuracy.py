@@ -1,4 +1,4 @@
-"""Half a dozen configurations predicted and measured; `course.py bench accuracy` runs the whole grid."""
+"""Some configurations predicted and measured; `course.py bench accuracy` runs the whole grid."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Layers(ABC):
 
     @property
     def _upcasts_logits(self) -> bool:
-        """Whether the loss is in fp32 whatever the precision, since it begins with `logits.float()`.
+        """Whether the loss is in fp32 in any precision, since it begins with `logits.float()`.
 
         Losses of Hugging Face's causal language models do; a loss in parts takes their place.
         """
