@@ -157,12 +157,13 @@ self_check(
         Case((example,), 0.5, "the example", wrong={1 / 3: ZERO, 2 / 3: ZERO}),
         Case((example,), 0.0, "scale first, then cast", {"scale": 8.0}),
         Case((example,), 0.0, "bfloat16 goes down to 2^-133", {"dtype": "bfloat16"}),
-        Case((2.0**-135,), 1.0, "2^-135 is flushed there, too", {"dtype": "bfloat16"}),
+        Case(([2.0**-135, 2.0**-132],), 0.5, "2^-135 is flushed there", {"dtype": "bfloat16"}),
         Case(([2.0**-24, 4e-8],), 0.0, TINY),
         Case((2.0**-25,), 1.0, "half of 2^-24 rounds to 0"),
         Case((1e5,), 0.0, "1e5 is inf, and not 0"),
-        Case((1e-8, [1.0, 1.0, 1.0]), 0.25, "of all tensors' values, 1 in 4"),
+        Case((-1e-8, [1.0, 1.0]), 1 / 3, "of all tensors' values, 1 in 3"),
         Case(([0.0, 0.0],), 0.0, "no nonzero value: 0.0"),
+        Case((), 0.0, "no tensor, and so no nonzero value: 0.0"),
         Case((example,), None, RAISE, {"dtype": "float8"}, raises=ValueError),
         Case((example,), None, RAISE, {"dtype": "float32"}, raises=ValueError),
     ],
@@ -222,11 +223,12 @@ def best_scale(grads: list[torch.Tensor]) -> float:
 self_check(
     best_scale,
     [
-        Case(([torch.tensor([1.0, -3.0])],), 16384, "the sign doesn't matter: -3 overflows too"),
+        Case(([torch.tensor([0.5, -3.0])],), 16384, "the sign doesn't matter: -3 overflows too"),
         Case(([torch.ones(2), torch.tensor([3.0]), torch.ones(1)],), 16384, "look at all tensors"),
         Case(([torch.full((16,), 3.0)],), 16384, "the largest value decides, not a norm"),
         Case(([torch.tensor([65519.0])],), 1, "65519 rounds to 65504, which is finite"),
         Case(([torch.tensor([65520.0])],), 0.5, "65520 rounds to inf; scales may be below 1"),
+        Case(([torch.tensor([2.0**39])],), 2.0**-24, "scales go down to 2^-24"),
         Case(([torch.zeros(3)],), 2.0**24, "zeros may be scaled as far as you like"),
         Case(([],), 2.0**24, "without a gradient any scale will do"),
     ],
@@ -383,7 +385,10 @@ def train_on(gradients, clipped=(), **settings):
     values, scales = [], []
     for number, gradient in enumerate(gradients):
         optimizer.zero_grad()
-        scaler.scale(weight * gradient).backward()
+        loss = weight * gradient
+        scaler.scale(loss).backward()
+        if loss._version:
+            return "scale has changed the loss"
         if number in clipped:
             scaler.unscale_(optimizer)
             nn.utils.clip_grad_norm_([weight], max_norm=1.0)
@@ -407,14 +412,14 @@ def last_scales(steps):
 
 def two_groups(first, last):
     """Return three weights after a step with decay: of two groups, the second without a gradient."""
-    weights = [nn.Parameter(torch.tensor(1.0)) for _ in range(3)]
+    weights = [nn.Parameter(torch.ones(2)) for _ in range(3)]
     groups = [{"params": weights[:2]}, {"params": weights[2:]}]
     optimizer = torch.optim.SGD(groups, lr=0.5, weight_decay=1.0)
     scaler = LossScaler(initial=8.0)
-    scaler.scale(first * weights[0] + last * weights[2]).backward()
+    scaler.scale(first * weights[0][0] + last * weights[2][0]).backward()
     scaler.step(optimizer)
     scaler.update()
-    return tuple(weight.item() for weight in weights)
+    return tuple(weight[0].item() for weight in weights)
 
 
 fast = {"initial": 8.0, "interval": 2}
@@ -426,7 +431,12 @@ CLIP = "unscale_ divides once: step doesn't divide again, but the step after an 
 self_check(
     train_on,
     [
-        Case(([1.0],), ([0.5], [2.0**16]), "divide the gradient by the scale before the step"),
+        Case(
+            ([1.0],),
+            ([0.5], [2.0**16]),
+            "divide the gradient by the scale before the step",
+            wrong={"scale has changed the loss": "return loss * scale, which is a new tensor"},
+        ),
         Case(
             ([1.0, 1.0],),
             ([0.5, 0.0], [2.0**16] * 2),
@@ -440,7 +450,13 @@ self_check(
             "use growth and backoff",
             {**fast, "growth": 3.0, "backoff": 0.25},
         ),
-        Case(([math.inf],), ([1.0], [0.5]), "a scale may fall below 1", {"initial": 1.0}),
+        Case(([math.inf],), ([1.0], [2.0**-21]), "a scale has no least", {"initial": 2.0**-20}),
+        Case(
+            ([2.0**17, 0.0],),
+            ([1 - 2.0**16] * 2, [2.0**24, 2.0**25]),
+            "a scale has no limit, and 2^17 is a good float32 gradient",
+            {"initial": 2.0**24, "interval": 2},
+        ),
         Case((1.0, 1.0), (0.0, 1.0, 0.0), GROUPS, label="two groups", function=two_groups),
         *(
             Case(pair, (1.0,) * 3, GROUPS, label=label, function=two_groups, wrong=ANY)
@@ -631,10 +647,15 @@ self_check(
         Case(([1.0001], [], 1.0), ([1.0001], [1.0]), "load keeps masters unrounded", wrong=SAID),
         Case(([1.0], [[0.25]] * 4, 0.0008), ([0.9992], [0.99902]), SMALL, wrong=SAID),
         Case(([0.0], [[2.0**-14]], 2.0**-14), ([-(2.0**-28)], [0.0]), PRODUCT, wrong=SAID),
-        Case(([1.0, 2.0], [[None, 1.0]], 0.5), ([1.0, 1.5], [1.0, 1.5]), NONE, wrong=SAID),
         Case(
-            ([1.0], [[1.0]], 0.003),
-            ([0.997], [0.99609]),
+            ([1.0, 2.0, 3.0], [[1.0, None, 1.0]], 0.5),
+            ([0.5, 2.0, 2.5], [0.5, 2.0, 2.5]),
+            NONE,
+            wrong=SAID,
+        ),
+        Case(
+            ([1.0], [[10.0]], 0.004),
+            ([0.96], [0.96094]),
             SMALL,
             {"dtype": torch.bfloat16},
             wrong=SAID,
@@ -1146,10 +1167,10 @@ self_check(
             wrong={(("", "no string"),): "give the dtype's name: str(output.dtype)"},
         ),
         Case(
-            (nn.Linear(4, 2), rows, torch.float16),
-            [("", "float16")],
-            "hand dtype on",
-            label="in float16",
+            (nn.Sequential(nn.Linear(4, 2), nn.ReLU()), rows, torch.float16),
+            [("0", "float16"), ("1", "float16")],
+            "hand dtype on, and list every leaf",
+            label="two leaves in float16",
         ),
         Case(
             (Residual(), rows, torch.bfloat16),
@@ -1245,6 +1266,11 @@ self_check(
     [
         Case((10, 400, "mixed"), expected(20, 20, 40, 40, 40, 200), "whole bytes: divide with //"),
         Case((10, 400, "sgd"), expected(40, 40, 0, 0, 0, 400), "in float32 nothing is halved"),
+        Case(
+            (10, 400, "mixed_fp32_grads"),
+            expected(20, 40, 40, 40, 40, 200),
+            "activations have the weights' dtype",
+        ),
         Case((10, 400, "bf16"), expected(20, 20, 0, 20, 20, 200), "activations in 16 bits halve"),
         Case((10, 400, "fp12"), raises=ValueError, hint="an unknown recipe"),
     ],

@@ -367,3 +367,41 @@ def dtype_trace(module, x, dtype):
         handle.remove()
     module.load_state_dict(before)
     return found
+
+
+# %% wrong: only_with_parameters
+"""Leaves out what has no parameters."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    found, module = [], copy.deepcopy(module)
+    for name, part in module.named_modules():
+        if not list(part.children()) and list(part.parameters()):
+            part.register_forward_hook(
+                lambda part, inputs, output, name=name: found.append((name, str(output.dtype)[6:]))
+            )
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    return found
+
+
+# %% wrong: no_names_of_dtypes
+"""Lists dtypes themselves, and not their names."""
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    found, module = [], copy.deepcopy(module)
+    for name, part in module.named_modules():
+        if not list(part.children()):
+            part.register_forward_hook(
+                lambda part, inputs, output, name=name: found.append((name, output.dtype))
+            )
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    return found

@@ -1528,3 +1528,163 @@ class LossScaler:
 
     def update(self):
         self.inner.update()
+
+
+# %% wrong: least_scale
+"""Never lets the scale fall below 2^-14. [earns 3]"""
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.factor, self.growth, self.backoff, self.interval = initial, growth, backoff, interval
+        self.good_steps, self.unscaled, self.overflow = 0, False, False
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not p.grad.isfinite().all():
+                        self.overflow = True
+        self.unscaled = True
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        if not self.overflow:
+            optimizer.step()
+
+    def update(self):
+        if self.overflow:
+            self.factor = max(self.factor * self.backoff, 2.0**-14)
+            self.good_steps = 0
+        else:
+            self.good_steps += 1
+            if self.good_steps == self.interval:
+                self.factor *= self.growth
+                self.good_steps = 0
+        self.unscaled = self.overflow = False
+
+
+# %% wrong: largest_scale
+"""Never lets the scale grow above 2^24. [earns 3]"""
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.factor, self.growth, self.backoff, self.interval = initial, growth, backoff, interval
+        self.good_steps, self.unscaled, self.overflow = 0, False, False
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not p.grad.isfinite().all():
+                        self.overflow = True
+        self.unscaled = True
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        if not self.overflow:
+            optimizer.step()
+
+    def update(self):
+        if self.overflow:
+            self.factor *= self.backoff
+            self.good_steps = 0
+        else:
+            self.good_steps += 1
+            if self.good_steps == self.interval:
+                self.factor = min(self.factor * self.growth, 2.0**24)
+                self.good_steps = 0
+        self.unscaled = self.overflow = False
+
+
+# %% wrong: changes_the_loss
+"""Multiplies the loss in place."""
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.factor, self.growth, self.backoff, self.interval = initial, growth, backoff, interval
+        self.good_steps, self.unscaled, self.overflow = 0, False, False
+
+    def scale(self, loss):
+        return loss.mul_(self.factor) if isinstance(loss, torch.Tensor) else loss * self.factor
+
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not p.grad.isfinite().all():
+                        self.overflow = True
+        self.unscaled = True
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        if not self.overflow:
+            optimizer.step()
+
+    def update(self):
+        if self.overflow:
+            self.factor *= self.backoff
+            self.good_steps = 0
+        else:
+            self.good_steps += 1
+            if self.good_steps == self.interval:
+                self.factor *= self.growth
+                self.good_steps = 0
+        self.unscaled = self.overflow = False
+
+
+# %% wrong: large_gradients_overflow
+"""Takes a gradient for an overflow that float16 could not hold. [earns 1]"""
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.factor, self.growth, self.backoff, self.interval = initial, growth, backoff, interval
+        self.good_steps, self.unscaled, self.overflow = 0, False, False
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not p.grad.half().isfinite().all():
+                        self.overflow = True
+        self.unscaled = True
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        if not self.overflow:
+            optimizer.step()
+
+    def update(self):
+        if self.overflow:
+            self.factor *= self.backoff
+            self.good_steps = 0
+        else:
+            self.good_steps += 1
+            if self.good_steps == self.interval:
+                self.factor *= self.growth
+                self.good_steps = 0
+        self.unscaled = self.overflow = False

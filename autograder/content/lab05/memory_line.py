@@ -17,7 +17,7 @@ __all__ = ["line_of", "memory_line"]
 Line = tuple[float, float]
 Numbers = Sequence[float]
 _TOLERANCE = 1e-6
-_FINE = 3e-6
+_FINE = 1e-5
 _COARSE = 0.5  # a small slope over many bytes, in float32
 
 
@@ -83,7 +83,7 @@ class _Fine(_Coarse):
 
 def _float32(sizes: Numbers, peaks: Numbers) -> Line:
     line = line_of(sizes, peaks)
-    # Of fewer bytes float32 leaves five digits and more: other mistakes leave less.
+    # Of fewer bytes float32 leaves five digits at the least: other mistakes leave less.
     return _Coarse(line) if max(peaks) > 2**30 else _Fine(line)  # type: ignore[return-value]
 
 

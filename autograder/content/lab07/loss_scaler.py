@@ -91,6 +91,8 @@ def _fixed() -> list[Case]:
     return [
         case(every_step, good, good, spoiled[0], good, spoiled[1], spoiled[2], good),
         case({}, good, spoiled[2], good),
+        case({"initial": 2.0**24, "interval": 1}, [[2.0**17, -1.0], good[1]], good),  # no limits
+        case({"initial": 2.0**-20}, spoiled[2], good, spoiled[0], good),
     ]
 
 
@@ -123,7 +125,10 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     findings: dict[str, Finding] = {}
     mutants: dict[str, list[dict[str, Any]]] = {}
     for part in case.parts:
-        if not _readable(answer.value, len(expected)):
+        if answer.value == "changed":
+            said = "Afterwards the loss itself had changed."
+            findings[part] = Finding(False, said, ("changes_the_loss",))
+        elif not _readable(answer.value, len(expected)):
             findings[part] = Finding(False, "The steps' records came back garbled.")
         elif _agree(part, expected, answer.value):
             findings[part] = Finding(True)
@@ -284,6 +289,8 @@ loss_scaler = Task(
         "Forget in update that it was called: the next step may go without it.",
         "forgets_overflow_after_unscale": "After a call of unscale_, your step no longer knows "
         "that the gradients had overflowed. Keep what unscale_ found until update.",
+        "changes_the_loss": "scale changes the loss that it is given. Return a new tensor, "
+        "loss * scale: the loop may still need the loss.",
         "multiplies_by_scale": "unscale_ multiplies the gradients by the scale once more. The "
         "loss was multiplied, so divide the gradients.",
         "ignores_nan": "Your scaler looks for inf only. An overflow may leave NaN too (inf - inf), "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -199,7 +200,7 @@ def loss_scaler(
     max_norm: float | None = None,
     clipped: Sequence[bool] = (),
     good_steps: int = 0,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Any]] | str:
     """Train a few parameters with the student's `LossScaler(**settings)`, and record every step.
 
     `gradients` has the true gradient's values for each step and each parameter; inf and NaN stand
@@ -210,7 +211,7 @@ def loss_scaler(
 
     Returns one dict per step: `scale`, which is `scale(1.0)` after `update`; `parameters`, all
     values after it; and `unscaled`, the gradients' values right after `unscale_`, or None without
-    it.
+    it. Returns "changed" if `scale` wrote into the loss.
     """
     parameters = [torch.nn.Parameter(torch.ones(len(values))) for values in gradients[0]]
     unused = torch.nn.Parameter(torch.ones(1))
@@ -225,7 +226,11 @@ def loss_scaler(
             (parameter * torch.tensor(values)).sum()  # its gradient is `values`
             for parameter, values in zip(parameters, true, strict=True)
         ]
-        scaler.scale(torch.stack(products).sum()).backward()
+        loss = torch.stack(products).sum()
+        given = loss.item()
+        scaler.scale(loss).backward()
+        if not math.isnan(given) and loss.item() != given:
+            return "changed"
         unscaled = None
         if clips and max_norm is not None:
             scaler.unscale_(optimizer)

@@ -78,9 +78,10 @@ def dtype_trace(
 ) -> dict[str, Any]:
     """Trace one of `MODELS` by the student's `dtype_trace`.
 
-    Returns `trace`, a list of [name, dtype]; `hooks`, how many the modules have afterwards; and
-    everything that changed: `state`, names of parameters and buffers; `modes`, names of modules in
-    another mode; and `rng`, whether the RNG state differs.
+    Returns `trace`, a list of [name, dtype], in which a value that isn't a string is named by its
+    type; `hooks`, how many the modules have afterwards; and everything that changed: `state`, names
+    of parameters and buffers; `modes`, names of modules in another mode; and `rng`, whether the RNG
+    state differs.
     """
     module, x = model_and_input(model, training, seed)
     before = {name: value.clone() for name, value in module.state_dict().items()}
@@ -90,7 +91,7 @@ def dtype_trace(
     rng = not torch.equal(random, torch.get_rng_state())
     torch.set_rng_state(random)
     return {
-        "trace": [[str(part) for part in entry] for entry in found],
+        "trace": [[_text(part) for part in entry] for entry in found],
         "hooks": sum(
             len(part._forward_hooks) + len(part._forward_pre_hooks) for part in module.modules()
         ),
@@ -98,3 +99,7 @@ def dtype_trace(
         "modes": [name for name, part in module.named_modules() if part.training != modes[name]],
         "rng": rng,
     }
+
+
+def _text(part: Any) -> str:
+    return part if isinstance(part, str) else f"a {type(part).__name__}, not a string"
