@@ -13,17 +13,24 @@ _NAMES = frozenset(
     {"float16", "float32", "bfloat16", "c_float", ".half", ".single", "f2", "f4"}
     | {f"float8_{kind}" for kind in ("e4m3", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
     | {"torch", "ml_dtypes", "gfloat"}
+    # A complex number is two of them, and these name or find dtypes.
+    | {"complex64", ".csingle", ".singlecomplex", "c8", "Float16DType", "Float32DType"}
+    | {"Complex64DType", "min_scalar_type", "promote_types", "result_type", "common_type"}
+    | {"mintypecode", "sctypeDict", ".typecodes"}
 )
 _MODULES = frozenset({"torch", "ml_dtypes", "gfloat", "peakmem.numbers.formats", "peakmem.labs"})
 
-# The first argument of these is a format code of `struct`, `array` or `memoryview`, or a dtype.
+# These take a format code of `struct`, `array` or `memoryview`, or a dtype.
 _CODED = frozenset(
-    {"pack", "pack_into", "unpack", "unpack_from", "iter_unpack", "Struct", "calcsize", "cast"}
-    | {"array", "asarray", "astype", "view", "dtype", "frombuffer", "fromstring", "full"}
-    | {"zeros", "ones", "empty", "fromiter", "ndarray"}
+    {"numpy", "struct", "array", "memoryview", ".cast", ".astype", ".view", ".dtype", ".getfield"}
+    | {".np", ".numpy"}
+    | {"pack", "pack_into", "unpack", "unpack_from", "iter_unpack", "Struct", "calcsize"}
 )
 # Only characters of such codes, an e or f among them. `f8` and the like are sizes of numpy's.
-_HALF_OR_SINGLE = r"[@=<>!|]?[\dxcbB?hHiIlLqQnNdspPef\s]*[ef](?!\d+$)[\dxcbB?hHiIlLqQnNdspPef\s]*"
+_HALF_OR_SINGLE = (
+    r"[<>=|]?\d*F|"  # two of single precision
+    r"[@=<>!|]?[\dxcbB?hHiIlLqQnNdspPef\s]*[ef](?!\d+$)[\dxcbB?hHiIlLqQnNdspPef\s]*"
+)
 
 _REASON = (
     "This exercise takes the bits apart with arithmetic. It may not use tools that do that for "
@@ -34,8 +41,8 @@ _REASON = (
 NO_CASTS = Ban(
     names=_NAMES,
     modules=_MODULES,
-    called=_CODED,
-    arguments=_HALF_OR_SINGLE,
+    codes=_HALF_OR_SINGLE,
+    coded=_CODED,
     methods=frozenset({"hex", "fromhex"}),
     reason=_REASON,
 )
