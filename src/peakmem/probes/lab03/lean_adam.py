@@ -15,7 +15,7 @@ from peakmem.measure import meter
 from peakmem.probes import Namespace, earlier_objects_set_aside
 from peakmem.probes.lab03.adam import Step, report_of, train_in_turns
 
-__all__ = ["large_tensors", "lean_adam_step"]
+__all__ = ["large_tensors", "lean_adam_step", "pieces_of", "sums_of_pieces"]
 
 Array = npt.NDArray[Any]
 
@@ -34,7 +34,8 @@ def lean_adam_step(
     positions of the values to return).
 
     Returns a dict for `large`: `models` has the one model's watched values in the form above, and
-    `changed` names an object that a call changed but shouldn't have. If `metered`, also
+    `changed` names an object that a call changed but shouldn't have; `sums` has `sums_of_pieces`
+    for each parameter after the last call. If `metered`, also
     `rise_bytes` and `numpy_rise_bytes`, the meter's peaks over all calls beyond parameters and
     gradients, and `kept_bytes` and `numpy_kept_bytes`, bytes still live after the last call.
     """
@@ -54,6 +55,16 @@ def large_tensors(shapes: Sequence[Sequence[int]], seed: int) -> tuple[list[Arra
         return drawn
 
     return draw(), draw()
+
+
+def pieces_of(array: Array) -> list[Array]:
+    """Return views of an array's values, up to 65,536 in each."""
+    return np.split(array.reshape(-1), range(2**16, array.size, 2**16))
+
+
+def sums_of_pieces(array: Array) -> Array:
+    """Return the sum of each of an array's pieces in float64, so that every value counts."""
+    return np.array([piece.sum(dtype=np.float64) for piece in pieces_of(array)])
 
 
 class _LargeRun:
@@ -88,7 +99,10 @@ class _LargeRun:
                 self._changed = "gradients"
 
     def report(self) -> dict[str, Any]:
-        return {"models": [report_of(self._noted, self._changed, self._state)]}
+        return {
+            "models": [report_of(self._noted, self._changed, self._state)],
+            "sums": [sums_of_pieces(array) for array in self._arrays],
+        }
 
 
 def _large(
