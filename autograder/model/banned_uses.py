@@ -85,7 +85,8 @@ def banned_uses(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()
         for use in reader.uses(statement):
             found.setdefault(use)
     # Code that may change this solution unseen must not use what the exercise bans either.
-    changing = [] if task.ban == NOTHING_BANNED else changing_unseen(sources)
+    modules = [name for name, imports in given.items() if imports]
+    changing = [] if task.ban == NOTHING_BANNED else changing_unseen(sources, modules)
     if changing:
         used = {one.node: given_away(one.node) for one in changing}
         every = (node for nodes in used.values() for node in nodes)

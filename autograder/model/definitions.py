@@ -196,13 +196,14 @@ class _Search:
         return self._cells[place[0]][place[1]]
 
 
-def changing_unseen(cells: Iterable[str]) -> list[Statement]:
+def changing_unseen(cells: Iterable[str], modules: Collection[str]) -> list[Statement]:
     """Return the statements that may change any solution, though none of its names leads there.
 
-    They bind names that their source doesn't show, or set attributes of modules.
+    They bind names that their source doesn't show, or set attributes of modules. `modules` are
+    names that are imported already.
     """
     every = [statement for cell in cells for statement in statements(cell)]
-    imported = _imported(every)
+    imported = _imported(every) | set(modules)
     return [
         statement
         for statement in every
