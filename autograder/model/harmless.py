@@ -35,6 +35,8 @@ def harmless_nodes(
     """
     roots: list[ast.AST | None] = []
     casting = _casting(nodes)
+    # `np.finfo(np.float32).max` is a number, but `np.finfo(np.float32).dtype` converts others.
+    converts = {n.value for n in nodes if isinstance(n, ast.Attribute) and n.attr == "dtype"}
     for node in nodes:
         if isinstance(node, (ast.arg, ast.AnnAssign)) and annotations:
             roots.append(node.annotation)
@@ -43,7 +45,9 @@ def harmless_nodes(
         elif isinstance(node, ast.Compare):
             # `x.dtype == np.float32` only compares; `np.float32(x) == y` casts, so calls count.
             roots += [side for side in (node.left, *node.comparators) if side not in casting]
-        elif isinstance(node, ast.Call) and called_name(node) in _QUESTIONS:
+        elif (
+            isinstance(node, ast.Call) and called_name(node) in _QUESTIONS and node not in converts
+        ):
             roots += [argument for argument in node.args[-1:] if argument not in casting]
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and docstrings:
             roots.append(node.value)

@@ -35,6 +35,11 @@ DELEGATIONS = {
     "complex-code": ("lab01-decode_fp32", _cells(_VIEW, KIND="'F'"), "'F'"),
     "class-of-a-dtype": ("lab01-decode_fp32", _cells(_VIEW, KIND="np.dtypes.Float32DType()"), ""),
     "found-dtype": ("lab01-decode_fp32", _cells(_VIEW, KIND="np.min_scalar_type(1e10)"), ""),
+    "asked-dtype": (
+        "lab01-decode_fp32",
+        _cells(_VIEW, KIND="np.finfo(np.float32).dtype"),
+        "float32",
+    ),
     "code-in-a-field": ("lab01-decode_fp32", _cells(_VIEW, KIND="[('a', 'f')]"), "'f'"),
     "code-set-later": (
         "lab01-decode_fp32",
