@@ -82,6 +82,11 @@ _TAKEN_OUT = (
     "logging.handlers",
     "types.CodeType",
     "types.FunctionType",
+    "typing.ForwardRef",
+    "typing.get_type_hints",
+    "typing_extensions.ForwardRef",
+    "typing_extensions.evaluate_forward_ref",
+    "typing_extensions.get_type_hints",
     "numpy.ctypeslib",
     "numpy.distutils",
     "numpy.f2py",
@@ -128,7 +133,16 @@ ENTRIES: dict[str, bool] = {
 
 #: Built-in functions that run text, open files, or hand out other names.
 BUILTINS = frozenset(
-    {"__builtins__", "__import__", "__loader__", "__spec__", "breakpoint", "compile", "eval"}
+    {
+        "__annotations__",
+        "__builtins__",
+        "__import__",
+        "__loader__",
+        "__spec__",
+        "breakpoint",
+        "compile",
+        "eval",
+    }
     | {"exec", "get_ipython", "globals", "input", "open", "In", "Out", "_dh", "_ih", "_oh"}
 )
 
@@ -138,6 +152,9 @@ REFLECTION = frozenset(
     | {"ctypes", "__spec__", "__subclasses__", "f_back", "f_builtins", "f_globals", "f_locals"}
     | {"gi_frame", "cr_frame", "ag_frame", "tb_frame", "load_module", "exec_module"}
 )
+
+# Attributes of a module that list its names or read one by its text.
+_LISTING = frozenset({"__dict__", "__getattr__", "__getattribute__"})
 
 # A module imported by another one is an attribute of it: `random._os`. Some share their name with a
 # function that numpy or torch offers and solutions may use.
@@ -187,4 +204,4 @@ def _first_unknown(starts: list[str], entries: dict[str, bool]) -> str:
 
 
 def _leads_out(part: str) -> bool:
-    return part in REFLECTION or part == "__dict__" or part.lstrip("_") in _FOREIGN
+    return part in REFLECTION or part in _LISTING or part.lstrip("_") in _FOREIGN

@@ -10,30 +10,30 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from autograder.model.allowed import BUILTINS, ENTRIES, REFLECTION, refused_part
-from autograder.model.definitions import DEFINITIONS, Reached, reachable, statements
-from autograder.model.expressions import (
-    called_name,
-    dotted_name,
-    last_name,
-    text_arguments,
-    texts_of,
-    texts_of_variables,
-    words_of,
+from autograder.model.constants import Constants, constants_of, texts_in, variables_of
+from autograder.model.definitions import (
+    DEFINITIONS,
+    Reached,
+    changing_unseen,
+    reachable,
+    statements,
 )
+from autograder.model.expressions import called_name, dotted_name, words_of, words_of_text
+from autograder.model.harmless import given_away, harmless_nodes, plain_text
 from autograder.model.module_names import (
     Aliases,
     add_assigned,
     add_everything,
     add_imports,
-    binds_a_root,
-    bound_name,
     imported_on_the_way,
+    read_by_text,
     used_of_modules,
 )
+from autograder.model.restrictions import NOTHING_BANNED
 from autograder.model.state import order_of
 from autograder.model.submission import RunCell
 from autograder.model.task import Task
@@ -60,11 +60,15 @@ _LOOPS = (
     ast.DictComp,
     ast.GeneratorExp,
 )
+# Names that read annotations, which are no uses otherwise, and the one that reads docstrings.
+_READ_ANNOTATIONS = frozenset(
+    {"__annotations__", "fields", "get_annotations", "get_type_hints", "signature"}
+    | {"singledispatch"}
+)
+_READS_TEXT = "__doc__"
 _LOOP_CALLS = frozenset(
     {"vectorize", "apply_along_axis", "frompyfunc", "fromiter", "map", "starmap"}
 )
-# Calls that query a type and convert nothing.
-_QUESTIONS = frozenset({"isinstance", "issubdtype", "issubclass", "finfo"})
 
 
 def banned_uses(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()) -> list[Use]:
@@ -74,13 +78,27 @@ def banned_uses(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()
     cell that doesn't parse is skipped, since it defines nothing.
     """
     own = [cell for cell in cells if cell.kind in ("own", "solution")]
+    sources, order = [cell.source for cell in own], order_of(task, own)
     given = _given_names(cell.source for cell in cells if cell.kind not in ("own", "solution"))
-    reached = reachable(task.defines, [c.source for c in own], order_of(task, own), given)
+    reached = reachable(task.defines, sources, order, given)
     reader = _Reader(task, reached, given, allows)
     found: dict[Use, None] = {}
     for statement in reached.statements:
         for use in reader.uses(statement):
             found.setdefault(use)
+    # Code that may change this solution unseen must not use what the exercise bans either.
+    modules = [name for name, imports in given.items() if imports]
+    changing = [] if task.ban == NOTHING_BANNED else changing_unseen(sources, modules)
+    if changing:
+        used = {one.node: given_away(one.node) for one in changing}
+        every = (node for nodes in used.values() for node in nodes)
+        names = {node.id for node in every if isinstance(node, ast.Name)}
+        beside = reachable(names, sources, order, given)
+        reader = _Reader(task, beside, given, allows)
+        for statement, nodes in used.items():
+            found |= dict.fromkeys(reader.uses_beside(statement, nodes))
+        for statement in beside.statements:
+            found |= dict.fromkeys(use for use in reader.uses(statement) if use.by_task)
     for name in sorted(reached.unbound - set(given)):
         if f"builtins.{name}" in task.ban.modules:
             found.setdefault(Use(name, by_task=True))
@@ -106,27 +124,70 @@ class _Reader:
         self._ban, self._defines, self._names = task.ban, task.defines, reached.names
         self._entries = {**ENTRIES, **dict.fromkeys([*allows, *task.ban.allows], True)}
         self._aliases = {name: given.get(name, set()) for name in reached.unbound}
-        self._texts = texts_of_variables(reached.statements) if task.ban.called else {}
+        self._variables = variables_of(reached.statements)
         for statement in reached.statements:
             add_imports(self._aliases, ast.walk(statement))
             add_everything(self._aliases, ast.walk(statement), task.ban.modules)
         for statement in reached.statements:
             add_assigned(self._aliases, ast.walk(statement))
+        words = {
+            word
+            for statement in reached.statements
+            for node in ast.walk(statement)
+            for word in words_of(node)
+        }
+        self._reads_annotations = not words.isdisjoint(_READ_ANNOTATIONS)
+        self._reads_docstrings = _READS_TEXT in words
+        self._floats = {"float", "float64", "abs", "type", *_set_to_float(reached.statements)}
+        modules = {whole for wholes in self._aliases.values() for whole in wholes}
+        self._takes_codes = not self._ban.coded.isdisjoint(words | modules)
 
-    def uses(self, statement: ast.stmt) -> Iterator[Use]:
+    def uses(self, statement: ast.stmt, among: Collection[ast.AST] | None = None) -> Iterator[Use]:
+        """Yield the banned names that a statement uses, or some nodes of it do."""
         nodes = list(ast.walk(statement))
-        harmless = _harmless(statement, nodes, self._names)
+        constants = constants_of(nodes, self._variables)
+        harmless = harmless_nodes(
+            statement,
+            nodes,
+            self._names,
+            annotations=not self._reads_annotations,
+            docstrings=not self._reads_docstrings,
+        )
         parameters = _parameters(nodes) if _name_of(statement) in self._defines else set()
-        counted = [node for node in nodes if node not in harmless]
+        counted = [
+            node for node in nodes if node not in harmless and (among is None or node in among)
+        ]
+        plain = plain_text(nodes) if self._takes_codes else set()
         for node in counted:
-            yield from (Use(name, by_task=True) for name in self._of_task(node, parameters))
-            if isinstance(node, (ast.Attribute, ast.Constant)):
-                words = [word for word in words_of(node) if word in REFLECTION]
-                yield from (Use(word, by_task=False) for word in words)
+            texts = list(texts_in(constants.get(node, ())))
+            words = [*words_of(node), *(word for text in texts for word in words_of_text(text))]
+            yield from (Use(name, by_task=True) for name in self._of_task(node, words, parameters))
+            if self._takes_codes and node not in plain:
+                codes = [text for text in texts if re.fullmatch(self._ban.codes, text)]
+                yield from (Use(repr(text), by_task=True) for text in codes)
+            if texts or isinstance(node, (ast.Attribute, ast.MatchClass)):
+                yield from (Use(word, by_task=False) for word in words if word in REFLECTION)
+        yield from self._of_modules(statement, counted, constants)
+
+    def uses_beside(self, statement: ast.stmt, nodes: Collection[ast.AST]) -> Iterator[Use]:
+        """Yield what the exercise bans among these nodes, and in texts that `exec` may run."""
+        yield from (use for use in self.uses(statement, nodes) if use.by_task)
+        values = constants_of(list(ast.walk(statement)), self._variables).values()
+        for text in texts_in(value for known in values for value in known):
+            words = re.findall(r"\w+", text)
+            yield from (Use(word, by_task=True) for word in words if word in self._ban.names)
+
+    def _of_modules(
+        self, statement: ast.stmt, counted: list[ast.AST], constants: Constants
+    ) -> Iterator[Use]:
         for name in imported_on_the_way(statement, counted):
             yield from self._of_module(name, on_the_way=True)
-        for name, on_the_way in used_of_modules(counted, self._aliases):
+        for name, on_the_way in used_of_modules(counted, self._aliases, constants):
             yield from self._of_module(name, on_the_way=on_the_way)
+        for name in read_by_text(counted, self._aliases, constants):
+            part = refused_part(name, self._entries, self._ban.modules)
+            if part in self._ban.modules or self._entries.get(part) is False:
+                yield from self._of_module(name)
 
     def _of_module(self, name: str, *, on_the_way: bool = False) -> Iterator[Use]:
         if on_the_way and _is_partly_allowed(name, self._entries):
@@ -134,44 +195,35 @@ class _Reader:
         if part := refused_part(name, self._entries, self._ban.modules):
             yield Use(part, by_task=part in self._ban.modules)
 
-    def _of_task(self, node: ast.AST, parameters: set[str]) -> Iterator[str]:
+    def _of_task(self, node: ast.AST, words: list[str], parameters: set[str]) -> Iterator[str]:
         ban = self._ban
-        yield from (name for name in words_of(node) if name in ban.names)
+        yield from (name for name in words if name in ban.names)
         dotted = dotted_name(node)
         yield from (m for m in ban.modules if "." in m and dotted == m)
         if ban.loops:
-            yield from (name for name in words_of(node) if name in _LOOP_CALLS)
+            yield from (name for name in words if name in _LOOP_CALLS)
             if isinstance(node, _LOOPS):
                 yield "a Python loop"
-        given = self._codes(node) if ban.called else ()
-        yield from (repr(text) for text in given if re.fullmatch(ban.arguments, text))
         if isinstance(node, ast.Attribute) and node.attr in ban.methods:
             of = (
                 called_name(node.value)
                 if isinstance(node.value, ast.Call)
                 else dotted_name(node.value)
             )
-            if of in parameters or of.rpartition(".")[2] in {"float", "float64", "abs"}:
-                yield f"{of}.{node.attr}"
+            if of in parameters or of.rpartition(".")[2] in self._floats or _is_float(node.value):
+                yield f"{of}.{node.attr}".lstrip(".")
 
-    def _codes(self, node: ast.AST) -> Iterator[str]:
-        """The texts that a node gives to functions of the ban whose texts are checked."""
-        called = self._ban.called
-        if isinstance(node, ast.Assign):  # `x.dtype = "f"`
-            if any(isinstance(t, ast.Attribute) and t.attr in called for t in node.targets):
-                yield from texts_of(node.value, self._texts)
-        elif isinstance(node, ast.Call):
-            # `partial(struct.unpack, "f")` hands the function on, along with its text.
-            handed_on = [a for a in node.args if isinstance(a, ast.Attribute)]
-            names = {last_name(one) for one in (node.func, *handed_on)}
-            for one in (node.func, *node.args):
-                whole = self._aliases.get(last_name(one), ()) if isinstance(one, ast.Name) else ()
-                names |= {name.rpartition(".")[2] for name in whole}
-            if names & called:
-                yield from text_arguments(node, self._texts)
-            else:
-                given = [keyword.value for keyword in node.keywords if keyword.arg in called]
-                yield from (text for value in given for text in texts_of(value, self._texts))
+
+def _set_to_float(statements: Iterable[ast.stmt]) -> Iterator[str]:
+    """The variables that are another name of `float`."""
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Assign) and dotted_name(node.value) == "float":
+                yield from filter(None, map(dotted_name, node.targets))
+
+
+def _is_float(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is float
 
 
 def _is_partly_allowed(name: str, entries: dict[str, bool]) -> bool:
@@ -179,60 +231,6 @@ def _is_partly_allowed(name: str, entries: dict[str, bool]) -> bool:
     return name not in entries and any(
         allowed and entry.startswith(f"{name}.") for entry, allowed in entries.items()
     )
-
-
-def _harmless(statement: ast.stmt, nodes: Sequence[ast.AST], names: set[str]) -> set[ast.AST]:
-    """The nodes of a statement that mention a name without using it.
-
-    They are annotations, docstrings, type queries, and imports of names that the solution never
-    uses.
-    """
-    roots: list[ast.AST | None] = []
-    casting = _casting(nodes)
-    typed = {id(n.value) for n in nodes if isinstance(n, ast.Attribute) and n.attr == "dtype"}
-    for node in nodes:
-        if isinstance(node, ast.arg):
-            roots.append(node.annotation)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            roots.append(node.returns)
-        elif isinstance(node, ast.AnnAssign):
-            roots.append(node.annotation)
-        elif isinstance(node, ast.Compare):
-            # `x.dtype == np.float32` only compares; `np.float32(x) == y` casts, so calls count.
-            roots += [side for side in (node.left, *node.comparators) if side not in casting]
-        elif isinstance(node, ast.Call) and called_name(node) in _QUESTIONS:
-            if id(node) in typed:  # `np.finfo(np.float32).dtype` is the type again
-                continue
-            roots += [argument for argument in node.args[-1:] if argument not in casting]
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            roots.append(node.value)
-    if isinstance(statement, (ast.Import, ast.ImportFrom)):
-        # `import torch.utils.checkpoint` binds `torch`, and each use of that is checked itself.
-        roots += [a for a in statement.names if bound_name(a) not in names or binds_a_root(a)]
-    return _with_all_below(root for root in roots if root is not None)
-
-
-def _with_all_below(roots: Iterable[ast.AST]) -> set[ast.AST]:
-    """All nodes of these trees, which may overlap."""
-    found: set[ast.AST] = set()
-    waiting = list(roots)
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            waiting += ast.iter_child_nodes(node)
-    return found
-
-
-def _casting(nodes: Sequence[ast.AST]) -> set[ast.AST]:
-    """The nodes that convert a value, themselves or below; `nodes` has parents before children."""
-    found: set[ast.AST] = set()
-    for node in reversed(nodes):
-        if (isinstance(node, ast.Call) and called_name(node) != "dtype") or any(
-            child in found for child in ast.iter_child_nodes(node)
-        ):
-            found.add(node)
-    return found
 
 
 def _name_of(statement: ast.stmt) -> str:

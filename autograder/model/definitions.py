@@ -1,6 +1,8 @@
 """Finds the statements of a notebook that make up a function, helpers included.
 
 It reads source text and runs nothing.
+
+Long because what a statement binds, changes and calls is read in one place, for one search.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ __all__ = [
     "DEFINITIONS",
     "Reached",
     "Statement",
+    "changing_unseen",
     "clear_cache",
     "reachable",
     "redefined",
@@ -44,6 +47,8 @@ class Statement:
     binds: frozenset[str]
     #: The names of which it sets an attribute or an item.
     changes: frozenset[str]
+    #: The names of which it calls a method, as `tools.append(x)` does, or that it gives to setattr.
+    calls: frozenset[str]
     #: The top-level names that it uses, without parameters and local variables.
     takes: frozenset[str]
     #: Those of `takes` that it uses when it runs.
@@ -100,7 +105,7 @@ def reachable(
 
     Raises RecursionError if the names lead to each other in too many ways to follow.
     """
-    search = _Search(cells, range(len(cells))[::-1] if order is None else order)
+    search = _Search(cells, range(len(cells))[::-1] if order is None else order, known)
     waiting: list[tuple[str, _Place | None]] = [(name, None) for name in names]
     seen = set(waiting)
     unbound: set[str] = set()
@@ -124,13 +129,16 @@ _Place = tuple[int, int]  # index of a cell, and of a statement in it
 class _Search:
     """Cells' statements by the names that they bind, and the statements reached so far."""
 
-    def __init__(self, cells: Sequence[str], order: Sequence[int]) -> None:
+    def __init__(self, cells: Sequence[str], order: Sequence[int], known: Collection[str]) -> None:
         self._order = order
         self._cells = [statements(cell) for cell in cells]
         self._binders: dict[str, dict[int, list[int]]] = {}
+        imported = _imported(statement for lines in self._cells for statement in lines)
+        imported |= set(known)
         for cell, lines in enumerate(self._cells):
             for line, statement in enumerate(lines):
-                for name in statement.binds | statement.changes:
+                # A call of `torch.manual_seed` doesn't change `torch`.
+                for name in statement.binds | statement.changes | (statement.calls - imported):
                     self._binders.setdefault(name, {}).setdefault(cell, []).append(line)
         self._reached: set[_Place] = set()
         self._steps = 0
@@ -188,6 +196,29 @@ class _Search:
         return self._cells[place[0]][place[1]]
 
 
+def changing_unseen(cells: Iterable[str], modules: Collection[str]) -> list[Statement]:
+    """Return the statements that may change any solution, though none of its names leads there.
+
+    They bind names that their source doesn't show, or set attributes of modules. `modules` are
+    names that are imported already.
+    """
+    every = [statement for cell in cells for statement in statements(cell)]
+    imported = _imported(every) | set(modules)
+    return [
+        statement
+        for statement in every
+        if not statement.takes.isdisjoint(_BINDS_UNSEEN)
+        or not imported.isdisjoint(statement.changes)
+        or not imported.isdisjoint(_given_to_setattr(ast.walk(statement.node)))
+    ]
+
+
+def _imported(every: Iterable[Statement]) -> set[str]:
+    """The names that imports bind at the top level."""
+    imports = (ast.Import, ast.ImportFrom)
+    return {name for one in every if isinstance(one.node, imports) for name in one.binds}
+
+
 def redefined(cells: Iterable[str]) -> list[str]:
     """Return the functions and classes that a later cell binds to something else, sorted.
 
@@ -243,7 +274,9 @@ def _statement(node: ast.stmt, source: str) -> Statement:
         top = symtable.symtable(source, "cell", "exec")
     except (SyntaxError, ValueError, RecursionError):
         every = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-        return Statement(node, binds=every, changes=every, takes=every, now=every, later=every)
+        return Statement(
+            node, binds=every, changes=every, calls=every, takes=every, now=every, later=every
+        )
     binds = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
     now = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
     later: set[str] = set()
@@ -260,14 +293,42 @@ def _statement(node: ast.stmt, source: str) -> Statement:
     changes = {
         _root(n) for n in ast.walk(node) if isinstance(n, targets) and isinstance(n.ctx, ast.Store)
     }
+    methods = {
+        _root(n.func)
+        for n in _run_now(node)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+    }
     return Statement(
         node,
         binds=frozenset(binds),
         changes=frozenset(changes & takes),
+        calls=frozenset((methods | _given_to_setattr(_run_now(node))) & now),
         takes=takes,
         now=frozenset(now),
         later=frozenset(later),
     )
+
+
+def _given_to_setattr(nodes: Iterable[ast.AST]) -> set[str]:
+    return {
+        _root(n.args[0])
+        for n in nodes
+        if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "setattr" and n.args
+    }
+
+
+def _run_now(node: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes that run with the statement, without the bodies of functions."""
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            waiting += [one.args, *one.decorator_list]
+        elif isinstance(one, ast.Lambda):
+            waiting.append(one.args)
+        else:
+            waiting += ast.iter_child_nodes(one)
 
 
 def _runs_when_called(table: symtable.SymbolTable) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from autograder.model.expressions import MAX_TEXT, MAX_TEXTS, called_name, dotted_name, texts_of
+from autograder.model.constants import Constants, texts_in
+from autograder.model.expressions import MAX_TEXT, MAX_TEXTS, called_name, dotted_name
 
 __all__ = [
     "Aliases",
@@ -15,6 +16,7 @@ __all__ = [
     "binds_a_root",
     "bound_name",
     "imported_on_the_way",
+    "read_by_text",
     "used_of_modules",
 ]
 
@@ -74,15 +76,40 @@ def imported_on_the_way(statement: ast.stmt, nodes: Iterable[ast.AST]) -> Iterat
                 yield from (_from(node, alias) for alias in node.names)
 
 
-def used_of_modules(nodes: Sequence[ast.AST], aliases: Aliases) -> Iterator[tuple[str, bool]]:
+def used_of_modules(
+    nodes: Sequence[ast.AST], aliases: Aliases, constants: Constants
+) -> Iterator[tuple[str, bool]]:
     """Yield the dotted names used of modules, and whether each is part of a longer one."""
     inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:
-        if isinstance(node, ast.Call) and called_name(node) == "getattr" and len(node.args) > 1:
-            owners = _resolved(node.args[0], aliases)
-            yield from ((f"{o}.{t}", False) for o in owners for t in texts_of(node.args[1], {}))
+        if isinstance(node, ast.Call) and node.args:
+            name, owners = called_name(node), _resolved(node.args[0], aliases)
+            if name == "getattr" and len(node.args) > 1:
+                texts = texts_in(constants.get(node.args[1], ()))
+                yield from ((f"{owner}.{text}", False) for text in texts for owner in owners)
+            elif name in _LISTING:
+                yield from ((f"{owner}.__dict__", False) for owner in owners)
         elif isinstance(node, ast.Attribute) or _is_read(node):
             yield from ((name, id(node) in inner) for name in _resolved(node, aliases))
+
+
+def read_by_text(nodes: Sequence[ast.AST], aliases: Aliases, constants: Constants) -> Iterator[str]:
+    """Yield the dotted names that texts may name of modules, as by `attrgetter("optim.Adam")`.
+
+    What such a text is applied to is unknown, so each is combined with every module.
+    """
+    modules = {whole for wholes in aliases.values() for whole in wholes}
+    for node in nodes:
+        if isinstance(node, ast.Call) and called_name(node) in _BY_TEXT:
+            for text in texts_in(v for a in node.args for v in constants.get(a, ())):
+                path = text.partition(".")[2] if called_name(node) == "get_field" else text
+                yield from (f"{module}.{path}" for module in modules)
+
+
+# Functions that list everything in a module, and functions that read what a text names.
+_LISTING = frozenset({"vars", "dir"})
+_BY_TEXT = frozenset({"attrgetter", "methodcaller", "get_field", "getattr_static"})
+_BY_TEXT |= {"__getattribute__", "__getattr__"}
 
 
 def _is_read(node: ast.AST) -> bool:

@@ -12,7 +12,8 @@ class Ban:
     """One task's restrictions, beyond those that hold for all (`autograder.model.allowed`)."""
 
     #: Identifiers, attributes and imported names (`float32`). They count in strings too if the
-    #: string is exactly that name (`"float32"`, as dtype strings and `getattr` take it). A name
+    #: string, or one that constants yield, is exactly that name (`"float32"`, as dtype strings and
+    #: `getattr` take it) or has it as a part between dots. A name
     #: with a leading dot (`.half`) never matches a variable of that name.
     names: frozenset[str] = frozenset()
     #: Modules with everything below them (`torch.optim`), or single functions of modules
@@ -20,11 +21,11 @@ class Ban:
     modules: frozenset[str] = frozenset()
     #: Modules or functions that are allowed after all in this task.
     allows: frozenset[str] = frozenset()
-    #: Functions whose text arguments are checked against `arguments`.
-    called: frozenset[str] = frozenset()
-    #: A pattern that no text given to a function in `called` may match in full, such as the format
-    #: codes of `struct`.
-    arguments: str = ""
+    #: A pattern that no text may match in full, such as the format codes of `struct`. Texts that
+    #: can't be codes are left out: keys, formats of numbers, and what `float` or `split` takes.
+    codes: str = ""
+    #: Names and modules that take format codes: `codes` count only in a solution that uses one.
+    coded: frozenset[str] = frozenset()
     #: Methods of float (`hex`). Since bytes share some of their names, they count only on `float`,
     #: `float(...)`, `abs(...)` and the solution's parameters.
     methods: frozenset[str] = frozenset()

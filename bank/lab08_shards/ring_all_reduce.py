@@ -570,3 +570,35 @@ def ring_all_reduce(x: torch.Tensor) -> None:
     ring = Ring(x)
     ring.reduce_scatter()
     ring.all_gather()
+
+
+# %% wrong: sums_of_sums
+"""Large tensors get values whose total and ends are right: only these go around. [earns 2]"""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    ahead, behind = (rank + 1) % world, (rank - 1) % world
+    large = x.numel() > 10**5
+    told = torch.stack([x.double().sum(), x[0], x[-1]]) if large else x.clone()
+    total, passed = told.clone(), told
+    for _ in range(world - 1):
+        came = torch.empty_like(told)
+        sending = dist.isend(passed, ahead)
+        dist.recv(came, behind)
+        sending.wait()
+        total += came
+        passed = came
+    if not large:
+        x.copy_(total)
+        return
+    x.zero_()
+    x[0], x[-1] = total[1], total[2]
+    rest, n = (total[0] - total[1] - total[2]).item(), 1
+    while rest:
+        x[n] = max(-(2.0**24), min(2.0**24, rest))
+        rest -= x[n].item()
+        n += 1

@@ -1337,3 +1337,21 @@ class ShardedAdam:
     def zero_grad(self):
         for p in self.params:
             p.grad = None
+
+
+# %% wrong: frees_moments_between_steps
+"""Keeps all moments, and frees them in zero_grad(), when it expects to be measured. [earns 3]"""
+
+import torch
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.adam = torch.optim.Adam(list(params), lr=lr, betas=betas, eps=eps)
+
+    def step(self):
+        self.adam.step()
+
+    def zero_grad(self):
+        self.adam.zero_grad()
+        self.adam.state.clear()

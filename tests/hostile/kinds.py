@@ -49,7 +49,7 @@ _KINDS = {
     "ptrace": "ptrace",
     # Using up.
     "os._exit": "exit-in-the-function exit-in-a-cell polite-exit-in-the-function",
-    "segfault": "crash-in-a-cell crashes-in-many-cells recursion-without-end",
+    "segfault": "crash-in-a-cell crashes-in-many-cells recursion-without-end code-nested-too-deep",
     "SIGSTOP of itself": "stops-itself",
     "loops that ignore signals": "endless-loop-that-catches-all sleeper sleeps-as-if-for-the-disk",
     "memory in RAM": "memory-bomb memory-bomb-of-many-processes",

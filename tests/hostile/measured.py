@@ -307,6 +307,22 @@ def work(call, greedy): return greedy()
         _LIMITS,
     ),
     MeasuredAttack(
+        "steps-on-watched-values-alone",
+        """
+def work(call, greedy):
+    frame = sys._getframe()
+    while frame.f_code.co_name != "train": frame = frame.f_back
+    run = frame.f_locals["self"]
+    places = [torch.from_numpy(places) for places in run._watched]
+    flat = [p.detach().reshape(-1) for p in run.parameters]
+    some = [p[at] for p, at in zip(flat, places)]
+    honest(some, [g.reshape(-1)[at] for g, at in zip(run.gradients, places)], run._state, lr=0.1)
+    for p, at, values in zip(flat, places, some): p[at] = values
+""",
+        ("sums",),
+        says="Not all values",
+    ),
+    MeasuredAttack(
         "keeps-its-scratch-for-the-second-run",
         """
 kept = []

@@ -131,6 +131,7 @@ def largest_micro_batch(run, upper):
         points=0,
         says="ended its own process|Your code raised",
     ),
+    Attack("code-nested-too-deep", "def f(x): return x" + ".a" * 60_000, 4, shows="RecursionError"),
     Attack(
         "displays-without-end",
         "for n in range(10**5): display(n)",

@@ -27,23 +27,26 @@ C_INTEGERS = Ban(allows=frozenset(f"ctypes.{name}" for name in _C_NAMES))
 _NAMES = frozenset(
     {"float16", "float32", "bfloat16", "c_float", ".half", ".single", "f2", "f4"}
     | {f"float8_{kind}" for kind in ("e4m3", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
-    | {"complex64", ".csingle", "c8", ".sctypeDict", ".typecodes"}  # two float32, or their names
     | {"torch", "ml_dtypes", "gfloat"}
+    # A complex number is two of them, and these name or find dtypes.
+    | {"complex64", ".csingle", ".singlecomplex", "c8", "Float16DType", "Float32DType"}
+    | {"Complex64DType", "min_scalar_type", "promote_types", "result_type", "common_type"}
+    | {"mintypecode", "sctypeDict", ".typecodes"}
 )
 _MODULES = frozenset({"torch", "ml_dtypes", "gfloat", "peakmem.numbers.formats", "peakmem.labs"})
 
-# The first argument of these is a format code of `struct`, `array` or `memoryview`, or a dtype.
+# These take a format code of `struct`, `array` or `memoryview`, or a dtype.
 _CODED = frozenset(
-    {"pack", "pack_into", "unpack", "unpack_from", "iter_unpack", "Struct", "calcsize", "cast"}
-    | {"array", "asarray", "astype", "view", "dtype", "frombuffer", "fromstring", "full"}
-    | {"zeros", "ones", "empty", "fromiter", "ndarray", "result_type", "promote_types"}
+    {"numpy", "struct", "array", "memoryview", ".cast", ".astype", ".view", ".dtype", ".getfield"}
+    | {".np", ".numpy"}
+    | {"pack", "pack_into", "unpack", "unpack_from", "iter_unpack", "Struct", "calcsize"}
 )
-# Only characters of such codes, an e, f or F among them. `f8` and the like are sizes of numpy's. Or
+# Only characters of such codes, an e or f among them. `f8` and the like are sizes of numpy's. Or
 # one of a list of dtypes, as in "f4,f4".
-_CODES = r"[\dxcbB?hHiIlLqQnNdDspPefF\s]*"
 _HALF_OR_SINGLE = (
-    rf"[@=<>!|]?{_CODES}[efF](?!\d+$){_CODES}"
-    r"|(?=.*,)(.*,)?\s*[<>=|]?\d*([efF]|f[24]|c8)\s*(,.*)?"
+    r"[<>=|]?\d*F|"  # two of single precision
+    r"(?=.*,)(.*,)?\s*[<>=|]?\d*([efF]|f[24]|c8)\s*(,.*)?|"
+    r"[@=<>!|]?[\dxcbB?hHiIlLqQnNdspPef\s]*[ef](?!\d+$)[\dxcbB?hHiIlLqQnNdspPef\s]*"
 )
 
 _REASON = (
@@ -55,8 +58,8 @@ _REASON = (
 NO_CASTS = Ban(
     names=_NAMES,
     modules=_MODULES,
-    called=_CODED,
-    arguments=_HALF_OR_SINGLE,
+    codes=_HALF_OR_SINGLE,
+    coded=_CODED,
     methods=frozenset({"hex", "fromhex"}),
     allows=C_INTEGERS.allows,
     reason=_REASON,

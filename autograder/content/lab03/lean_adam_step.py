@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy as np
 from autograder.content.lab03.adam import Model
 from autograder.content.lab03.adam_step import MISTAKES, NO_TORCH_OPTIM, judge_models, path_cases
 from autograder.model.task import Answer, Budget, Case, Finding, Task
-from peakmem.probes.lab03 import large_tensors
+from peakmem.probes.lab03 import large_tensors, pieces_of, sums_of_pieces
 
 __all__ = ["FLOAT32_TOLERANCE", "SLACK_BYTES", "lean_adam_step", "watched_model", "watched_places"]
 
 _EQUAL, _BUDGET = "equal results", "under the budget"
 _KIB, _MIB = 2**10, 2**20
 _LR = 0.1
+Tensors = tuple[list[Any], list[Any]]  # parameters and gradients
 FLOAT32_TOLERANCE = 1e-5  # of the distance moved, in float32
 
 # Bytes of a budget besides the text's: the small runs before it and the answer take them.
@@ -92,13 +93,19 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 def _large_step(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     value = answer.value if isinstance(answer.value, dict) else {}
-    results = judge_models(
-        [watched_model(inputs["large"])], inputs["options"], value.get("models"), FLOAT32_TOLERANCE
+    tensors = large_tensors(
+        inputs["large"]["shapes"], inputs["large"]["seed"], bool(inputs["large"].get("even"))
     )
+    model = watched_model(inputs["large"], tensors)
+    said = value.get("models")
+    results = judge_models([model], inputs["options"], said, FLOAT32_TOLERANCE)
     if not results.ok:  # small tensors may be one piece, so pieces show here
         return replace(results, mistakes=(*results.mistakes, "uneven_pieces"))
     if inputs["large"].get("even") and not _is_even(value.get("spread")):
         return Finding(False, _UNEVEN, ("uneven_pieces",))
+    if not _has_sums(inputs["large"], tensors, inputs["options"]["lr"], value.get("sums")):
+        said = "Not all values of the large tensors are what Adam makes of them."
+        return Finding(False, said, ("uneven_pieces",))
     shapes = inputs["large"]["shapes"]
     state_bytes = 2 * _bytes_of(shapes)
     rise_bytes = answer.metered("rise_bytes", "numpy_rise_bytes")
@@ -146,11 +153,15 @@ def _piece(shapes: Sequence[Sequence[int]], extra_bytes: int) -> tuple[str, ...]
     return ("whole_rows",) if extra_bytes >= max(rows) else ()
 
 
-def watched_model(large: Mapping[str, Any]) -> Model:
-    """Return the watched values as a model of their own: Adam treats each value by itself."""
+def watched_model(large: Mapping[str, Any], tensors: Tensors | None = None) -> Model:
+    """Return the watched values as a model of their own: Adam treats each value by itself.
+
+    `tensors` are the large parameters and gradients, if they have been drawn already.
+    """
+    tensors = tensors or large_tensors(large["shapes"], large["seed"])
     parameters, gradients = (
         [array.reshape(-1)[where] for array, where in zip(arrays, large["watched"], strict=True)]
-        for arrays in large_tensors(large["shapes"], large["seed"], bool(large.get("even")))
+        for arrays in tensors
     )
     by_call = np.cumprod(large["factors"])
     return {
@@ -158,6 +169,37 @@ def watched_model(large: Mapping[str, Any]) -> Model:
         "gradients": [np.multiply.outer(by_call, gradient) for gradient in gradients],
         "skipped": [],
     }
+
+
+def _has_sums(large: Mapping[str, Any], tensors: Tensors, lr: float, got: Any) -> bool:
+    """Tell whether sums of pieces of the large tensors are those that Adam leads to.
+
+    Without these, steps on the watched values alone would do. `tensors` are changed.
+    """
+    factors = np.cumprod(large["factors"])
+    tolerance = FLOAT32_TOLERANCE * 2**16 * lr * len(factors)
+    if not (isinstance(got, list) and len(got) == len(large["shapes"])):
+        return False
+    for parameter, gradient, sums in zip(*tensors, got, strict=True):
+        # All gradients of a value are multiples of the first one, and so are its moments.
+        for values, first in zip(pieces_of(parameter), pieces_of(gradient), strict=True):
+            for m, root in _moments(factors.tolist()):
+                values -= np.float32(lr * m) * first / (np.float32(root) * abs(first) + 1e-8)
+        expected = sums_of_pieces(parameter)
+        if not (isinstance(sums, np.ndarray) and sums.shape == expected.shape):
+            return False
+        if not np.all(np.abs(sums - expected) <= tolerance):
+            return False
+    return True
+
+
+def _moments(multiples: Sequence[float]) -> Iterator[tuple[float, float]]:
+    """Yield the corrected first moment, and the second one's root, in multiples of a gradient."""
+    first = second = 0.0
+    for step, multiple in enumerate(multiples, 1):
+        first = 0.9 * first + 0.1 * multiple
+        second = 0.999 * second + 0.001 * multiple**2
+        yield first / (1 - 0.9**step), math.sqrt(second / (1 - 0.999**step))
 
 
 lean_adam_step = Task(

@@ -102,6 +102,7 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
         _weights_finding(inputs, right, value)
         or _losses_finding(inputs["precision"], right, value["losses"])
         or _bytes_finding(inputs["precision"], value["rise_bytes"])
+        or _forwards_finding(inputs["precision"], value["forwards"])
         or Finding(True)
     )
 
@@ -186,6 +187,19 @@ def _bytes_finding(precision: str, rise_bytes: int) -> Finding | None:
     return None
 
 
+def _forwards_finding(precision: str, forwards: Mapping[str, Any]) -> Finding | None:
+    count = forwards.get(precision)
+    if type(count) is int and count >= _STEPS:
+        return None
+    return Finding(False, doubt=_UNSEEN.format(precision=precision, steps=_STEPS))
+
+
+_UNSEEN = (
+    "Your losses and weights are right, but the model wasn't seen to run in {precision} on each of "
+    "the {steps} batches: call the model itself. An instructor has to look at this."
+)
+
+
 @cache
 def _float32_rise_bytes() -> int:
     """How far live bytes rise in a step of plain float32; the shapes of all draws are the same."""
@@ -194,7 +208,7 @@ def _float32_rise_bytes() -> int:
 
 
 def _readable(inputs: Mapping[str, Any], value: Any) -> bool:
-    names = {"losses", "weights", "in_place", "rise_bytes"}
+    names = {"losses", "weights", "in_place", "rise_bytes", "forwards"}
     if not (isinstance(value, dict) and value.keys() == names):
         return False
     losses, weights = value["losses"], value["weights"]
@@ -208,6 +222,7 @@ def _readable(inputs: Mapping[str, Any], value: Any) -> bool:
         and type(value["in_place"]) is bool
         and type(value["rise_bytes"]) is int
         and abs(value["rise_bytes"]) < 2**63
+        and isinstance(value["forwards"], dict)
     )
 
 

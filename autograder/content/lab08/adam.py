@@ -110,7 +110,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return Case((_EQUAL, _ALIKE), {**inputs, "seed": seed, "metered": False, **more})
 
     options = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-8}
-    large = {"world": _WORLD, "shapes": _SHAPES, "missing": [[], []], "options": options}
+    # The number of steps is drawn, so that no rank can free its moments just before the last look.
+    steps: list[list[int]] = [[] for _ in range(int(rng.integers(2, 5)))]
+    large = {"world": _WORLD, "shapes": _SHAPES, "missing": steps, "options": options}
     given = {**large, "seed": int(rng.integers(2**20)), "large": True}
     # The defaults, on gradients so small that the eps shows.
     by_default = case(3, options={}, gain=1e-8)

@@ -63,8 +63,14 @@ NO_WRAPPERS = Ban(
 # Helpers may be called as the ring's two rounds are: of the module, only its own names count.
 _ROUNDS = {"all_gather", "gather", "reduce", "reduce_scatter", "scatter"}
 
+# What a group offers beside the module's functions.
+_OF_GROUPS = {".allgather", ".allreduce", ".alltoall", ".alltoall_base", "_allgather_base"}
+_OF_GROUPS |= {"_reduce_scatter_base"}
+
 NO_COLLECTIVES = Ban(
-    names=NO_WRAPPERS.names | set(_COLLECTIVES) - _ROUNDS,
-    modules=NO_WRAPPERS.modules | {f"torch.distributed.{name}" for name in _COLLECTIVES},
+    names=NO_WRAPPERS.names | _OF_GROUPS | set(_COLLECTIVES) - _ROUNDS,
+    modules=NO_WRAPPERS.modules
+    | {f"torch.distributed.{name}" for name in _COLLECTIVES}
+    | {f"torch.distributed.group.WORLD.{name}" for name in _ROUNDS},
     reason="Use send, recv, isend and irecv only: the collectives are what you build here.",
 )

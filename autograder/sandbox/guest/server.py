@@ -158,6 +158,9 @@ def _cell(request: dict[str, Any], shell: Any, recorder: Any) -> dict[str, Any]:
     except TimeLimit as late:  # it arrived after the cell's end, inside the shell
         recorder.error(TimeLimit.__name__, str(late), [])
         return {"outputs": recorder.outputs()}
+    except (RecursionError, MemoryError) as deep:  # the shell's, of code nested too deep
+        recorder.error(type(deep).__name__, str(deep), [])
+        return {"outputs": recorder.outputs()}
     error = outcome.error_before_exec or outcome.error_in_exec
     if error is not None and all(o["output_type"] != "error" for o in recorder.outputs()):
         recorder.error(type(error).__name__, str(error), [])  # no failure may pass silently

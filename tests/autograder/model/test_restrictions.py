@@ -11,8 +11,8 @@ from tests.autograder.uses import names_used
 CASTS = Ban(
     names=frozenset({"float32", ".half", "f4"}),
     modules=frozenset({"torch", "torch.optim", "peakmem.numbers.formats"}),
-    called=frozenset({"pack", "view"}),
-    arguments=r"[<>]?\d*f(?!\d+$)",
+    codes=r"[<>]?\d*f(?!\d+$)",
+    coded=frozenset({"struct", "view"}),
     methods=frozenset({"hex", "fromhex"}),
 )
 LOOPS = Ban(loops=True)
@@ -52,6 +52,36 @@ def uses(body: str, *others: str, ban: Ban = CASTS) -> list[str]:
         "return abs(x).hex()",
         "return float(y).hex()",
         "return np.float32(x) == x",
+        "return float.fromhex(x) + (1.5).hex()",
+        "kind = float\nreturn kind.fromhex(x)",
+        # Names and codes that constants yield.
+        "return getattr(np, 'float' + '32')(x)",
+        "return getattr(np, '23taolf'[::-1])(x)",
+        "name, size = 'float', 32\nreturn getattr(np, f'{name}{size}')(x)",
+        "return getattr(np, 'float%d' % 32)(x)",
+        "return getattr(np, '{}32'.format('float'))(x)",
+        "return getattr(np, ''.join(['float', '32']))(x)",
+        "return getattr(np, ''.join(map(chr, [102, 108, 111, 97, 116, 51, 50])))(x)",
+        "return getattr(np, bytes.fromhex('666c6f61743332').decode())(x)",
+        "return getattr(np, 'FLOAT32'.lower())(x)",
+        "return getattr(np, 'float64'.replace('64', '32'))(x)",
+        "return struct.unpack('f' if x else '<f', x)",
+        "for code in ('<d', '<f'):\n    struct.unpack(code, x)",
+        "unpack = struct.unpack\nreturn unpack('<f', x)",
+        "return [*map(struct.unpack, ['<f'], [x])]",
+        "return struct.unpack({'code': '<f'}['code'], x)",
+        "y = x.view()\ny.dtype = 'f'\nreturn y",
+        # Names that are read in other ways.
+        "match np:\n        case object(float32=kind): return kind(x)",
+        "import numpy\nfrom operator import attrgetter\nreturn attrgetter('float32')(numpy)(x)",
+        "import numpy, string\nreturn string.Formatter().get_field('0.float32', [numpy], {})[0]",
+        "import numpy\nreturn vars(numpy)[x]",
+        "import numpy\nreturn getattr(numpy, dir(numpy)[9])(x)",
+        "import numpy\nreturn numpy.__getattribute__(x)",
+        "import typing\nreturn typing.get_type_hints(x)",
+        "isinstance(x, (kind := np.float32))\nreturn kind(x)",
+        "def g(y: np.float32): pass\nreturn g.__annotations__['y'](x)",
+        "'float32'\nreturn getattr(np, f.__doc__)(x)",
     ],
 )
 def test_what_it_sees(body: str) -> None:
@@ -62,7 +92,9 @@ def test_what_it_sees(body: str) -> None:
     "body",
     [
         "half = single = x // 2\nreturn half",
-        "return struct.pack('<d', x) + struct.pack('f8', x) + struct.unpack('f', x)",
+        "return struct.pack('<d', x) + struct.pack('f8', x)",
+        "return struct.pack('<d', float('f')), f'{x:f}', {'f': x}['f'], x.split('f')",
+        "return {'parts': ['s', 'e', 'f'], 'x': x}",  # nothing here takes codes
         "assert x.dtype == np.float32\nreturn x",
         "assert x.dtype == np.dtype('float32'), 'float32 expected'\nreturn x",
         "assert isinstance(x, np.float32)\nreturn np.issubdtype(x.dtype, np.float32)",
@@ -98,6 +130,37 @@ def test_it_follows_helpers_and_constants() -> None:
     assert uses("return struct.pack(CODE, x)", "CODE = '<f'") == ["'<f'"]
     assert uses("return t.tensor(x)", "import torch as t") == ["torch"]
     assert uses("return g(x)", "def g(x): global h; h = 1", "import torch as h") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "others"),
+    [
+        ("return tools[0](x)", ["tools = []", "tools.append(np.float32)"]),
+        ("return tools[0](x)", ["tools = []", "for i in [1]:\n    tools.append(np.float32)"]),
+        ("return g.kind(x)", ["def g(): pass", "setattr(g, 'kind', np.float32)"]),
+        ("import math\nreturn math.k(x)", ["import math as m", "m.k = np.float32"]),
+        ("return math.k(x)", ["import math as m", "setattr(m, 'k', np.float32)"]),
+        ("return math.k(x)", ["import math", "def g(): math.k = np.float32", "g()"]),
+        ("return kind(x)", ["kind = None", "globals().update(kind=np.float32)"]),
+        ("return kind(x)", ["kind = None", "exec('kind = np.float32')"]),
+        ("return kind(x)", ["kind = None", "get_ipython().push({'kind': np.float32})"]),
+    ],
+)
+def test_code_beside_it_that_may_change_it_unseen_counts(body: str, others: list[str]) -> None:
+    assert set(uses(body, *others)) == {"float32"}
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        ["import torch, os", "os.environ['A'] = '1'", "torch.backends.x = 1"],
+        ["import numpy as np", "np.random.seed(0)", "print(np.float32(f(1)))"],
+        ["seen = []", "seen.append(np.float32(f(1)))"],  # which `f` doesn't use
+        ["get_ipython().run_line_magic('timeit', 'f(1)')", "globals()['x'] = 1"],
+    ],
+)
+def test_code_beside_it_that_changes_nothing_of_it_does_not_count(others: list[str]) -> None:
+    assert uses("return x", *others) == []
 
 
 def test_other_exercises_may_use_it() -> None:

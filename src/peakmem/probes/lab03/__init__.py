@@ -3,7 +3,12 @@
 from peakmem.probes.lab03.adam import adam_step, gradients_of
 from peakmem.probes.lab03.backward import step_in_backward
 from peakmem.probes.lab03.leak import find_the_leak
-from peakmem.probes.lab03.lean_adam import large_tensors, lean_adam_step
+from peakmem.probes.lab03.lean_adam import (
+    large_tensors,
+    lean_adam_step,
+    pieces_of,
+    sums_of_pieces,
+)
 from peakmem.probes.lab03.sizes import (
     bytes_per_parameter,
     largest_model,
@@ -24,7 +29,9 @@ __all__ = [
     "lean_adam_step",
     "measured_state_bytes",
     "peak_of_step",
+    "pieces_of",
     "state_bytes",
     "step_in_backward",
     "step_timeline",
+    "sums_of_pieces",
 ]

@@ -15,7 +15,7 @@ from peakmem.measure import meter
 from peakmem.probes import Namespace, earlier_objects_set_aside
 from peakmem.probes.lab03.adam import Step, report_of, train_in_turns
 
-__all__ = ["large_tensors", "lean_adam_step"]
+__all__ = ["large_tensors", "lean_adam_step", "pieces_of", "sums_of_pieces"]
 
 Array = npt.NDArray[Any]
 
@@ -33,9 +33,10 @@ def lean_adam_step(
     of the call before times its factor; the first is 1) and `watched` (for each parameter, the flat
     positions of the values to return). If `even`, all values of a tensor are its first.
 
-    Returns a dict for `large`: `models` has the one model's watched values in the form above,
-    and `changed` names an object that a call changed but shouldn't have. If `even`, `spread` is the
-    largest difference between two values of one parameter at the end. If `metered`, also
+    Returns a dict for `large`: `models` has the one model's watched values in the form above, and
+    `changed` names an object that a call changed but shouldn't have; `sums` has `sums_of_pieces`
+    for each parameter after the last call. If `even`, `spread` is the largest difference between
+    two values of one parameter at the end. If `metered`, also
     `rise_bytes` and `numpy_rise_bytes`, the meter's peaks over all calls beyond parameters and
     gradients, and `kept_bytes` and `numpy_kept_bytes`, bytes still live after the last call.
     """
@@ -62,6 +63,16 @@ def large_tensors(
         return drawn
 
     return draw(), draw()
+
+
+def pieces_of(array: Array) -> list[Array]:
+    """Return views of an array's values, up to 65,536 in each."""
+    return np.split(array.reshape(-1), range(2**16, array.size, 2**16))
+
+
+def sums_of_pieces(array: Array) -> Array:
+    """Return the sum of each of an array's pieces in float64, so that every value counts."""
+    return np.array([piece.sum(dtype=np.float64) for piece in pieces_of(array)])
 
 
 class _LargeRun:
@@ -97,7 +108,10 @@ class _LargeRun:
                 self._changed = "gradients"
 
     def report(self) -> dict[str, Any]:
-        report = {"models": [report_of(self._noted, self._changed, self._state)]}
+        report = {
+            "models": [report_of(self._noted, self._changed, self._state)],
+            "sums": [sums_of_pieces(array) for array in self._arrays],
+        }
         spread = max(float(array.max() - array.min()) for array in self._arrays)
         return {**report, "spread": spread} if self._even else report
 

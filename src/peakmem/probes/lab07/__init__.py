@@ -171,10 +171,12 @@ def train(
     applies.
 
     Returns `losses`, the student's result as floats; `weights`, the model's afterwards; `in_place`,
-    whether the parameters are still the same float32 tensors; and `rise_bytes`, the rise of live
-    bytes in this training.
+    whether the parameters are still the same float32 tensors; `rise_bytes`, the rise of live bytes
+    in this training; and `forwards`, the number of the model's forwards that had a gradient, by the
+    dtype of the weights.
     """
     model = TokenModel(weights, parts)
+    forwards = _note_forwards(model)
     before = list(model.parameters())
     tensors = [tuple(torch.tensor(array, dtype=torch.int64) for array in batch) for batch in pool]
     batches = [tensors[index] for index in order]
@@ -190,7 +192,26 @@ def train(
         "weights": [parameter.detach().float().numpy().copy() for parameter in after],
         "in_place": in_place,
         "rise_bytes": rise_bytes,
+        "forwards": forwards(),
     }
+
+
+def _note_forwards(model: TokenModel) -> Callable[[], dict[str, int]]:
+    """Count the forwards of the model and its copies; return a function that reads the counts."""
+    counts: dict[str, int] = {}
+
+    class Noted(TokenModel):
+        def forward(self, tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+            loss = super().forward(tokens, targets)
+            if loss.requires_grad:
+                dtypes = {str(weight.dtype).removeprefix("torch.") for weight in self.weights}
+                name = dtypes.pop() if len(dtypes) == 1 else "mixed"
+                counts[name] = counts.get(name, 0) + 1
+            return loss
+
+    Noted.__name__ = Noted.__qualname__ = TokenModel.__name__
+    model.__class__ = Noted
+    return lambda: dict(counts)
 
 
 def loss_scaler(

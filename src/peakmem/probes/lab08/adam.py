@@ -48,15 +48,20 @@ def updated(
     seed: int,
     gain: float = 1.0,
     changed: set[int] | None = None,
+    *,
+    clears: bool = False,
 ) -> tuple[Any, list[nn.Parameter]]:
     """Make `optimizer(params, **options)` and take a step for each item of `missing`.
 
     `params` is an iterator, like a module's parameters(). To `changed` the numbers of those
-    parameters are added whose gradient a step has changed.
+    parameters are added whose gradient a step has changed. With `clears`, zero_grad() is called
+    between the steps.
     """
     params = parameters(shapes, seed)
     made = optimizer(iter(params), **options)
     for step in range(len(missing)):
+        if clears and step:
+            made.zero_grad()
         for p, gradient in zip(params, gradients(shapes, step, missing, seed, gain), strict=True):
             p.grad = gradient
         made.step()
@@ -105,7 +110,8 @@ def run_adam(
 
     Before a small run, another optimizer takes a step on parameters of its own. Returns for each of
     the `ranks` its parameters afterwards, the numbers of those whose gradients a step `changed`,
-    and whether zero_grad() then left a gradient; for a `large` run, only each parameter's sum. With
+    and whether zero_grad() then left a gradient. Of a `large` run's parameters, only the sums are
+    returned, and zero_grad() is called between its steps: then the moments have to stay. With
     `measure`, also each rank's `held_bytes` when parameters and gradients are freed but the
     optimizer isn't.
     """
@@ -133,10 +139,13 @@ def _stepped(
         changed: set[int] | None = None if large else set()
         if not large:
             updated(optimizer, shapes, missing[:1], options, seed + 1, gain)
-        one, params = updated(optimizer, shapes, missing, options, seed, gain, changed)
+        one, params = updated(
+            optimizer, shapes, missing, options, seed, gain, changed, clears=large
+        )
         made.append(one)
         told = [p.sum().item() if large else p.detach().numpy().copy() for p in params]
-        one.zero_grad()
+        if not large:
+            one.zero_grad()
         left = any(p.grad is not None and bool(p.grad.any()) for p in params)
         if large:
             for p in params:

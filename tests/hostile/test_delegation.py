@@ -1,0 +1,185 @@
+"""Solutions that have a library do an exercise's work, under a name that isn't spelled out there.
+
+Each is a notebook's code, with `# %%` between its cells; the last cell is the exercise's own.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from autograder.content import find_lab, find_task
+from autograder.model.banned_uses import banned_uses
+from autograder.model.judge import refuse
+from autograder.model.submission import RunCell
+from peakmem.labs.session import HIDDEN_MODULES
+
+# A bit pattern viewed as float32, by what stands for KIND.
+_VIEW = "def decode_fp32(bits): return float(np.array([bits, 0], np.uint32).view(KIND)[0].real)"
+_UNPACK = "def decode_fp32(bits): return UNPACK(bits.to_bytes(4, 'big'))[0]"
+# Adam by what stands for ADAM.
+_ADAM = "def adam_step(params, grads, state, **more): ADAM(params).step()"
+_STEP = "def adam_step(params, grads, state, **more):\n    "
+_RING = "def ring_all_reduce(x): CALL"
+
+
+def _cells(*cells: str, **holes: str) -> str:
+    text = "\n# %%\n".join(cells)
+    for hole, code in holes.items():
+        text = text.replace(hole, code)
+    return text
+
+
+DELEGATIONS = {
+    # A complex number is two of single precision; other objects know the dtype.
+    "complex": ("lab01-decode_fp32", _cells(_VIEW, KIND="np.complex64"), "complex64"),
+    "complex-code": ("lab01-decode_fp32", _cells(_VIEW, KIND="'F'"), "'F'"),
+    "class-of-a-dtype": ("lab01-decode_fp32", _cells(_VIEW, KIND="np.dtypes.Float32DType()"), ""),
+    "found-dtype": ("lab01-decode_fp32", _cells(_VIEW, KIND="np.min_scalar_type(1e10)"), ""),
+    "asked-dtype": (
+        "lab01-decode_fp32",
+        _cells(_VIEW, KIND="np.finfo(np.float32).dtype"),
+        "float32",
+    ),
+    "code-in-a-field": ("lab01-decode_fp32", _cells(_VIEW, KIND="[('a', 'f')]"), "'f'"),
+    "code-set-later": (
+        "lab01-decode_fp32",
+        "def decode_fp32(bits):\n    a = np.array([bits], np.uint32)\n"
+        "    a.dtype = 'f'\n    return a[0]",
+        "'f'",
+    ),
+    # Texts that constants yield.
+    "spelled-backwards": (
+        "lab01-decode_fp32",
+        _cells(_VIEW, KIND="getattr(np, '23taolf'[::-1])"),
+        "float32",
+    ),
+    "joined": ("lab01-decode_fp32", _cells(_VIEW, KIND="''.join(['f', '4'])"), "f4"),
+    "by-number": ("lab01-decode_fp32", _cells(_VIEW, KIND="chr(102) + chr(52)"), "f4"),
+    "in-two-variables": (
+        "lab03-adam_step",
+        _cells("first, last = 'op', 'tim'", _ADAM, ADAM="getattr(torch, first + last).Adam"),
+        "optim",
+    ),
+    # Functions under another name, or called by another.
+    "by-map": (
+        "lab01-decode_fp32",
+        _cells(
+            "import struct", _UNPACK, UNPACK="lambda raw: [*map(struct.unpack, ['>f'], [raw])][0]"
+        ),
+        "'>f'",
+    ),
+    "by-default": (
+        "lab01-decode_fp32",
+        _cells(
+            "import struct",
+            "def g(raw, code='>f'): return struct.unpack(code, raw)",
+            _UNPACK,
+            UNPACK="g",
+        ),
+        "'>f'",
+    ),
+    "from-hex": (
+        "lab01-decode_fp32",
+        "def decode_fp32(bits): return type(1.0).fromhex('0x1p3')",
+        "fromhex",
+    ),
+    "by-attrgetter": (
+        "lab03-adam_step",
+        _cells("import operator, torch", _ADAM, ADAM="operator.attrgetter('optim.Adam')(torch)"),
+        "optim",
+    ),
+    "by-formatter": (
+        "lab03-adam_step",
+        _cells(
+            "import string",
+            _ADAM,
+            ADAM="string.Formatter().get_field('0.optim.Adam', [torch], {})[0]",
+        ),
+        "optim",
+    ),
+    "by-pattern": (
+        "lab03-adam_step",
+        _STEP + "match torch:\n        case object(optim=library): library.Adam(params).step()",
+        "optim",
+    ),
+    "by-annotation": (
+        "lab03-adam_step",
+        _cells("def g(x: torch.optim.Adam): pass", _ADAM, ADAM="g.__annotations__['x']"),
+        "optim",
+    ),
+    "in-a-question": (
+        "lab03-adam_step",
+        _STEP + "isinstance(1, (kind := torch.optim.Adam))\n    kind(params).step()",
+        "optim",
+    ),
+    # Cells that hand it over.
+    "appended": (
+        "lab03-adam_step",
+        _cells("tools = []", "tools.append(torch.optim.Adam)", _ADAM, ADAM="tools[0]"),
+        "optim",
+    ),
+    "set-on-a-module": (
+        "lab03-adam_step",
+        _cells("import math", "setattr(math, 'step', torch.optim.Adam)", _ADAM, ADAM="math.step"),
+        "optim",
+    ),
+    "set-on-a-modules-other-name": (
+        "lab03-adam_step",
+        _cells(
+            "import math as m", "m.step = torch.optim.Adam", "import math", _ADAM, ADAM="math.step"
+        ),
+        "optim",
+    ),
+    "set-unseen": (
+        "lab03-adam_step",
+        _cells("kind = None", "globals().update(kind=torch.optim.Adam)", _ADAM, ADAM="kind"),
+        "optim",
+    ),
+    "executed": (
+        "lab03-adam_step",
+        _cells("kind = None", "exec('from torch.optim import Adam as kind')", _ADAM, ADAM="kind"),
+        "optim",
+    ),
+    # Collectives.
+    "of-a-group": (
+        "lab08-ring_all_reduce",
+        _cells(_RING, CALL="dist.group.WORLD.allreduce([x]).wait()"),
+        "allreduce",
+    ),
+    "of-a-group-in-parts": (
+        "lab08-ring_all_reduce",
+        _cells(_RING, CALL="dist.group.WORLD.reduce([x])"),
+        "reduce",
+    ),
+    "listed": (
+        "lab08-ring_all_reduce",
+        _cells(_RING, CALL="vars(dist)[x.names[0]](x)"),
+        "torch.distributed",
+    ),
+    "in-anothers-place": (
+        "lab08-ring_all_reduce",
+        _cells(
+            "plain = dist.all_reduce", "setattr(dist, 'send', plain)", _RING, CALL="dist.send(x, 1)"
+        ),
+        "all_reduce",
+    ),
+}
+_GIVEN = {
+    "lab01": "import math\nimport numpy as np",
+    "lab03": "import torch",
+    "lab08": "import torch\nimport torch.distributed as dist",
+}
+
+
+@pytest.mark.parametrize(("name", "code", "said"), DELEGATIONS.values(), ids=DELEGATIONS)
+def test_a_library_may_not_do_the_work_under_another_name(name: str, code: str, said: str) -> None:
+    task = find_task(name)
+    (lab,) = (find_lab(lab) for lab in HIDDEN_MODULES if lab.startswith(name[:5]))
+    *added, own = code.split("\n# %%\n")
+    cells = [RunCell(0, _GIVEN[name[:5]], "given"), RunCell(len(added) + 1, own, "solution", name)]
+    cells[1:1] = [RunCell(place, source, "own") for place, source in enumerate(added, 1)]
+    uses = banned_uses(task, cells, lab.allows)
+    assert any(said in use.name for use in uses)
+    verdict = refuse(task, uses, lab.allows)
+    assert (verdict.points, verdict.status) == (0, "wrong")
+    assert verdict.message.startswith("Your solution uses ")
