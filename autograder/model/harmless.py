@@ -71,18 +71,19 @@ def plain_text(nodes: Sequence[ast.AST]) -> set[ast.AST]:
         elif isinstance(node, ast.keyword) and node.arg == "order":
             found.add(node.value)
         elif isinstance(node, ast.List):
-            found |= {item.elts[0] for item in node.elts if _is_field(item)}
+            fields = [item for item in node.elts if isinstance(item, ast.Tuple)]
+            found |= {field.elts[0] for field in fields if _is_named(field)}
         elif isinstance(node, ast.Call) and called_name(node) in _PLAIN_TEXT:
             lists = [a for a in node.args if isinstance(a, (ast.List, ast.Tuple))]
             found |= {*node.args, *(item for one in lists for item in one.elts)}
     return found
 
 
-def _is_field(node: ast.AST) -> bool:
-    """Tell whether this is a field of a record: its name, then its code or its type in C."""
-    if not (isinstance(node, ast.Tuple) and len(node.elts) > 1):
+def _is_named(field: ast.Tuple) -> bool:
+    """Tell whether this is a record's field: its name, then its code or its type in C."""
+    if len(field.elts) < 2:
         return False
-    kind = node.elts[1]
+    kind = field.elts[1]
     is_code = isinstance(kind, ast.Constant) and isinstance(kind.value, str)
     return is_code or dotted_name(kind).rpartition(".")[2].startswith("c_")
 

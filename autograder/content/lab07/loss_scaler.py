@@ -149,7 +149,10 @@ def _run(scaler: type, case: Case) -> list[dict[str, Any]]:
         made.begin_after(good_steps)
         return made
 
-    return probes.loss_scaler(Namespace({"LossScaler": made}), **inputs)
+    steps = probes.loss_scaler(Namespace({"LossScaler": made}), **inputs)
+    if isinstance(steps, str):
+        raise TypeError(f"{scaler.__name__} changes the loss, which no scaler here may do")
+    return steps
 
 
 def _readable(steps: Any, count: int) -> bool:
