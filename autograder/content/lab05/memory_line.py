@@ -128,7 +128,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         case(few),
         case(many),
         case(first, [tuple(column) for column in second], arrays, fixed=True),
-        case(call([16, 4, 8, 6, 12], 0.5), call([3, 8, 3, 5, 8], 2.0), fixed=True),
+        case(call([16, 4, 8, 6, 12], 0.5), call([3, 8, 12, 5, 8], 2.0), fixed=True),
     ]
 
 

@@ -149,7 +149,9 @@ def _run(scaler: type, case: Case) -> list[dict[str, Any]]:
         made.begin_after(good_steps)
         return made
 
-    return probes.loss_scaler(Namespace({"LossScaler": made}), **inputs)
+    steps = probes.loss_scaler(Namespace({"LossScaler": made}), **inputs)
+    assert isinstance(steps, list)  # none of these scalers changes the loss
+    return steps
 
 
 def _readable(steps: Any, count: int) -> bool:
