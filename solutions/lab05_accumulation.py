@@ -476,7 +476,11 @@ def accumulate_token_mean(
 # Self-check of 5.3, the mean over tokens
 unequal = [[0, 0, 0], [-100, -100, -100], [-100, 0, -100]]  # 3 tokens count, none, and 1
 right, nan = (1.3616, "right gradient"), float("nan")
-said = {"a tensor came back": "return a number", "no mean came back": "return the mean"}
+said = {
+    "a tensor came back": "return a number",
+    "no mean came back": "return the mean",
+    "gradients are off": "leave the recording of gradients switched on",
+}
 other = "another gradient"
 self_check(
     lab05.token_mean_of(accumulate_token_mean),

@@ -49,6 +49,13 @@ class Louder(nn.Linear):
         return super().forward(x) * (2 if self.training else 1)
 
 
+def _recording_left_on() -> bool:
+    """Return whether a call left the recording of gradients on; it is on for the next try."""
+    recording = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    return recording
+
+
 def _check_size(batch: Tensor, most: int) -> None:
     if len(batch) > most:
         raise ValueError(f"micro_batch is {most}, but {len(batch)} samples came at once")
@@ -68,9 +75,7 @@ def accumulated(accumulate: Function) -> Function:
         model.weight.grad = torch.full((1, 1), before) if before else None
         inputs = torch.arange(1.0, samples + 1)[:, None]
         loss = accumulate(model, F.mse_loss, inputs, torch.zeros(samples, 1), micro_batch)
-        recorded = torch.is_grad_enabled() and model.weight.requires_grad
-        torch.set_grad_enabled(True)
-        if not recorded or inputs.requires_grad:
+        if not _recording_left_on() or inputs.requires_grad or not model.weight.requires_grad:
             return "requires_grad has changed"
         if model.weight.item() != 1.0:
             return "the weight has changed"
@@ -98,7 +103,9 @@ def rise_of(accumulate: Function) -> Callable[[], str]:
 def _rise_bytes(accumulate: Function, samples: int) -> int:
     model = nn.Sequential(nn.Linear(8, 8), nn.Tanh())
     data = torch.ones(samples, 512, 8)
-    return measure_call(accumulate, model, F.mse_loss, data, data, 2, device="cpu").rise_bytes
+    found = measure_call(accumulate, model, F.mse_loss, data, data, 2, device="cpu")
+    _recording_left_on()
+    return found.rise_bytes
 
 
 def validation_of(validate: Function) -> Callable[[], tuple[Any, ...]]:
@@ -154,6 +161,8 @@ def token_mean_of(accumulate: Function) -> Function:
         model, wanted = Table(micro_batch, training), torch.tensor(labels)
         model.weight.grad = torch.full((3, 2), before) if before else None
         found = accumulate(model, TOKENS, wanted, micro_batch, **options)
+        if not _recording_left_on():
+            return "gradients are off"
         if found is None or isinstance(found, Tensor):
             return "a tensor came back" if found is not None else "no mean came back"
         whole = Table(3)
@@ -177,9 +186,9 @@ def token_rise_of(accumulate: Function) -> Callable[[], str]:
 
     def rise_bytes(samples: int) -> int:
         given = torch.zeros(samples, 64, dtype=torch.long)
-        return measure_call(
-            accumulate, nn.Embedding(3, 500), given, given, 1, device="cpu"
-        ).rise_bytes
+        found = measure_call(accumulate, nn.Embedding(3, 500), given, given, 1, device="cpu")
+        _recording_left_on()
+        return found.rise_bytes
 
     def run() -> str:
         one, eight = rise_bytes(1), rise_bytes(8)
@@ -300,9 +309,7 @@ def gap_of(batch_norm_gap: Function) -> Function:
         before = copy.deepcopy(model.state_dict())
         modes = [module.training for module in model.modules()]
         gap = batch_norm_gap(model, torch.tensor(values)[:, None], micro_batch)
-        recorded = torch.is_grad_enabled()
-        torch.set_grad_enabled(True)
-        if not recorded:
+        if not _recording_left_on():
             return "gradients are off"
         if gap is None or isinstance(gap, Tensor):
             return "a tensor came back" if gap is not None else "no gap came back"
