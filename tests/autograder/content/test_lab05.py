@@ -19,11 +19,12 @@ from autograder.content.lab05.accumulate_gradients import (
 )
 from autograder.content.lab05.accumulate_token_mean import accumulate_token_mean
 from autograder.content.lab05.batch_norm_gap import _gaps, batch_norm_gap
+from autograder.content.lab05.epoch import MUTANTS, simulate
 from autograder.content.lab05.gradients import close, weighted
 from autograder.content.lab05.largest_micro_batch import largest_micro_batch
 from autograder.content.lab05.memory_line import line_of
 from autograder.content.lab05.pieces import Pieces
-from autograder.content.lab05.train_epoch import MUTANTS, simulate, train_epoch
+from autograder.content.lab05.train_epoch import train_epoch
 from autograder.model.judge import judge
 from autograder.model.task import Answer, Case, Memory, Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent

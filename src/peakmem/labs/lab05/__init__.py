@@ -6,11 +6,10 @@ from peakmem.labs.lab05.checks import (
     gap_of,
     rise_of,
     searches,
-    token_mean_of,
-    token_rise_of,
     validation_of,
 )
 from peakmem.labs.lab05.mistakes import gradient_errors, parameter_errors
+from peakmem.labs.lab05.token_checks import token_mean_of, token_rise_of
 from peakmem.labs.lab05.updates import (
     BATCH,
     BUDGET,

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from peakmem.core.errors import OutOfMemory
+from peakmem.labs.lab05.limits import Function, check_size, recording_left_on
 from peakmem.measure.meter import measure_call
 from peakmem.probes.lab05.leak import most_bytes, validated
 from peakmem.probes.leak import measured_run
@@ -24,12 +25,8 @@ __all__ = [
     "gap_of",
     "rise_of",
     "searches",
-    "token_mean_of",
-    "token_rise_of",
     "validation_of",
 ]
-
-Function = Callable[..., Any]
 
 _MIB = 2**20
 _DIGITS = 4
@@ -45,20 +42,8 @@ class Louder(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the product, twice as large in training."""
-        _check_size(x, self.most)
+        check_size(x, self.most)
         return super().forward(x) * (2 if self.training else 1)
-
-
-def _recording_left_on() -> bool:
-    """Return whether a call left the recording of gradients on; it is on for the next try."""
-    recording = torch.is_grad_enabled()
-    torch.set_grad_enabled(True)
-    return recording
-
-
-def _check_size(batch: Tensor, most: int) -> None:
-    if len(batch) > most:
-        raise ValueError(f"micro_batch is {most}, but {len(batch)} samples came at once")
 
 
 def accumulated(accumulate: Function) -> Function:
@@ -75,7 +60,7 @@ def accumulated(accumulate: Function) -> Function:
         model.weight.grad = torch.full((1, 1), before) if before else None
         inputs = torch.arange(1.0, samples + 1)[:, None]
         loss = accumulate(model, F.mse_loss, inputs, torch.zeros(samples, 1), micro_batch)
-        if not _recording_left_on() or inputs.requires_grad or not model.weight.requires_grad:
+        if not recording_left_on() or inputs.requires_grad or not model.weight.requires_grad:
             return "requires_grad has changed"
         if model.weight.item() != 1.0:
             return "the weight has changed"
@@ -104,7 +89,7 @@ def _rise_bytes(accumulate: Function, samples: int) -> int:
     model = nn.Sequential(nn.Linear(8, 8), nn.Tanh())
     data = torch.ones(samples, 512, 8)
     found = measure_call(accumulate, model, F.mse_loss, data, data, 2, device="cpu")
-    _recording_left_on()
+    recording_left_on()
     return found.rise_bytes
 
 
@@ -123,76 +108,6 @@ def validation_of(validate: Function) -> Callable[[], tuple[Any, ...]]:
         if isinstance(loss, float):  # rounded, so that a mistake's loss is known however it is summed
             loss = round(loss, _DIGITS)
         return loss, f"gradients {results['gradients']}", mode, said
-
-    return run
-
-
-class Table(nn.Embedding):
-    """Its logits for a token are the token's row. It takes `most` samples at a time."""
-
-    def __init__(self, most: int, training: bool = True) -> None:
-        super().__init__(3, 2)
-        self.weight.data = torch.tensor([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
-        self.most = most
-        self.caller_trains = training
-        self.train(training)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Return the rows of the tokens."""
-        _check_size(tokens, self.most)
-        if self.training != self.caller_trains:
-            raise ValueError("the mode is the caller's to set: no train() or eval() in here")
-        return super().forward(tokens)
-
-
-TOKENS = torch.tensor([[0, 1, 2], [2, 2, 2], [1, 1, 1]])
-
-
-def token_mean_of(accumulate: Function) -> Function:
-    """Return a function (labels, micro_batch, ...) -> (mean, what of the gradient) of `TOKENS`."""
-
-    def run(
-        labels: list[list[int]],
-        micro_batch: int,
-        before: float = 0.0,
-        training: bool = True,
-        **options: int,
-    ) -> object:
-        model, wanted = Table(micro_batch, training), torch.tensor(labels)
-        model.weight.grad = torch.full((3, 2), before) if before else None
-        found = accumulate(model, TOKENS, wanted, micro_batch, **options)
-        if not _recording_left_on():
-            return "gradients are off"
-        if found is None or isinstance(found, Tensor):
-            return "a tensor came back" if found is not None else "no mean came back"
-        whole = Table(3)
-        ignored = options.get("ignore_index", -100)
-        losses = F.cross_entropy(
-            whole(TOKENS).flatten(0, 1), wanted.flatten(), ignore_index=ignored, reduction="sum"
-        )
-        (losses / (wanted != ignored).sum().clamp(min=1)).backward()  # type: ignore[no-untyped-call]
-        expected, gradient = (
-            torch.zeros(3, 2) if weight.grad is None else weight.grad
-            for weight in (whole.weight, model.weight)
-        )
-        right = torch.allclose(gradient, before + expected)
-        return round(float(found), _DIGITS), "right gradient" if right else "another gradient"
-
-    return run
-
-
-def token_rise_of(accumulate: Function) -> Callable[[], str]:
-    """Return a function that says whether eight micro-batches of tokens take more than one."""
-
-    def rise_bytes(samples: int) -> int:
-        given = torch.zeros(samples, 64, dtype=torch.long)
-        found = measure_call(accumulate, nn.Embedding(3, 500), given, given, 1, device="cpu")
-        _recording_left_on()
-        return found.rise_bytes
-
-    def run() -> str:
-        one, eight = rise_bytes(1), rise_bytes(8)
-        return "as for one" if eight <= 2 * one else f"{eight / one:.1f} times as for one"
 
     return run
 
@@ -309,7 +224,7 @@ def gap_of(batch_norm_gap: Function) -> Function:
         before = copy.deepcopy(model.state_dict())
         modes = [module.training for module in model.modules()]
         gap = batch_norm_gap(model, torch.tensor(values)[:, None], micro_batch)
-        if not _recording_left_on():
+        if not recording_left_on():
             return "gradients are off"
         if gap is None or isinstance(gap, Tensor):
             return "a tensor came back" if gap is not None else "no gap came back"

@@ -1,0 +1,76 @@
+"""Probe of a loss scaler: a training of a few parameters, step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from peakmem.probes import Namespace
+
+__all__ = ["loss_scaler"]
+
+
+def loss_scaler(
+    student: Namespace,
+    settings: Mapping[str, Any],
+    gradients: Sequence[Sequence[Sequence[float]]],
+    max_norm: float | None = None,
+    clipped: Sequence[bool] = (),
+    good_steps: int = 0,
+) -> list[dict[str, Any]] | str:
+    """Train a few parameters with the student's `LossScaler(**settings)`, and record every step.
+
+    `gradients` has the true gradient's values for each step and each parameter; inf and NaN stand
+    for an overflow. One more parameter never gets a gradient. The optimizer is SGD with momentum
+    and two groups. With `max_norm`, each step (or each in `clipped`, if given) also calls
+    `unscale_` and then clips the gradients. Before all this, another optimizer takes `good_steps`
+    steps.
+
+    Returns one dict per step: `scale`, which is `scale(1.0)` after `update`; `parameters`, all
+    values after it; and `unscaled`, the gradients' values right after `unscale_`, or None without
+    it. Returns "changed" if `scale` wrote into the loss.
+    """
+    parameters = [torch.nn.Parameter(torch.ones(len(values))) for values in gradients[0]]
+    unused = torch.nn.Parameter(torch.ones(1))
+    groups = [{"params": [unused, *parameters[:1]]}, {"params": parameters[1:]}]
+    optimizer = torch.optim.SGD(groups, lr=0.125, momentum=0.5, foreach=False)
+    scaler = student.LossScaler(**settings)
+    _take_good_steps(scaler, good_steps)
+    steps = []
+    for true, clips in zip(gradients, clipped or [True] * len(gradients), strict=True):
+        optimizer.zero_grad()
+        products = [
+            (parameter * torch.tensor(values)).sum()  # its gradient is `values`
+            for parameter, values in zip(parameters, true, strict=True)
+        ]
+        loss = torch.stack(products).sum()
+        given = loss.item()
+        scaler.scale(loss).backward()
+        if not math.isnan(given) and loss.item() != given:
+            return "changed"
+        unscaled = None
+        if clips and max_norm is not None:
+            scaler.unscale_(optimizer)
+            unscaled = _values(parameter.grad for parameter in parameters)
+            torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+        scaler.step(optimizer)
+        scaler.update()
+        after = _values(parameter.detach() for parameter in parameters)
+        steps.append({"scale": float(scaler.scale(1.0)), "parameters": after, "unscaled": unscaled})
+    return steps
+
+
+def _take_good_steps(scaler: Any, count: int) -> None:
+    weight = torch.nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([weight], lr=0.0, foreach=False)
+    for _ in range(count):
+        weight.grad = torch.ones(1) * float(scaler.scale(1.0))
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def _values(tensors: Any) -> list[float]:
+    return [value for tensor in tensors for value in tensor.tolist()]
