@@ -104,12 +104,12 @@ class _Training:
             self.sum = None
 
     def _clipped(self, gradients: list[Array]) -> list[Array]:
-        limit, norm = self._inputs["max_norm"], norm(gradients)
-        if limit is None or (norm <= limit and self._mutant != "always_scales"):
+        limit, length = self._inputs["max_norm"], norm(gradients)
+        if limit is None or (length <= limit and self._mutant != "always_scales"):
             return gradients
         if self._mutant == "clips_per_group":
             return [gradient * min(limit / norm([gradient]), 1) for gradient in gradients]
-        return [gradient * limit / norm for gradient in gradients]
+        return [gradient * limit / length for gradient in gradients]
 
     def _schedule(self) -> None:
         if self._inputs["lr_factor"] is not None:
