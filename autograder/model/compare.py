@@ -35,7 +35,8 @@ def by_reference(
     has to raise the same type. `equal(expected, got)` compares two values, `write(*arguments)`
     formats a call as a student would write it, and `form(value)` formats a result; by default
     both are formatted by `show`. If results are lists, `item` says what an item stands for, such as
-    "step", and the message names the first one that differs instead of showing both lists.
+    "step", and the message names the first one that differs instead of showing both lists. Of two
+    dicts with the same keys, the message shows the first entry that differs.
     """
 
     def judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -51,11 +52,12 @@ def by_reference(
             if tuple(got[:2]) == ("raised", "NotImplementedError"):
                 return NOT_WRITTEN
             call = write(*arguments) if write else ", ".join(show(a) for a in arguments)
-            said = _first_difference(expected, got, equal, form or show) if item else ""
-            if said:
-                said = f"For {call}: your list first differs at {item} {said}"
-            else:
-                said = _difference(call, expected, got, form or show)
+            said = (
+                (item and _first_item(item, expected, got, equal, form or show))
+                or _first_entry(expected, got, equal)
+                or _difference(expected, got, form or show)
+            )
+            said = f"For {call}: {said}"
             return Finding(False, said, mistakes=tuple(explanations(calls, outcomes)))
         return Finding(True)
 
@@ -99,7 +101,8 @@ def _agrees(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, Any], b
     return equal(expected[1], got[1])
 
 
-def _first_difference(
+def _first_item(
+    item: str,
     expected: Outcome,
     got: Sequence[Any],
     equal: Callable[[Any, Any], bool],
@@ -113,14 +116,29 @@ def _first_difference(
         return ""
     for place, (one, other) in enumerate(zip(right, found, strict=True)):
         if not equal(one, other):
-            return f"{place}. Expected {form(one)}, but got {form(other)}."
+            said = f"your list first differs at {item} {place}."
+            return f"{said} Expected {form(one)}, but got {form(other)}."
     return ""
 
 
-def _difference(
-    call: str, expected: Outcome, got: Sequence[Any], form: Callable[[Any], str]
-) -> str:
-    return f"For {call}: expected {_expected_text(expected, form)}, but {_got_text(got, form)}."
+def _first_entry(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, Any], bool]) -> str:
+    """Which entry of two dicts with the same keys first differs; "" if they aren't such dicts.
+
+    `equal` compares whole dicts, so each entry is put into the right one.
+    """
+    if expected[0] != "value" or got[0] != "value":
+        return ""
+    right, found = expected[1], got[1]
+    if not (isinstance(right, dict) and isinstance(found, dict) and right.keys() == found.keys()):
+        return ""
+    for key, value in right.items():
+        if not equal(right, {**right, key: found[key]}):
+            return f"`{key}` differs. Expected {show(value)}, but got {show(found[key])}."
+    return ""
+
+
+def _difference(expected: Outcome, got: Sequence[Any], form: Callable[[Any], str]) -> str:
+    return f"expected {_expected_text(expected, form)}, but {_got_text(got, form)}."
 
 
 def _expected_text(expected: Outcome, form: Callable[[Any], str]) -> str:

@@ -77,6 +77,19 @@ def judged(calls, outcomes):
     return JUDGE(Case(("all",), {"calls": calls}), Answer(outcomes))["all"]
 
 
+def test_of_two_dicts_the_first_entry_that_differs_is_shown():
+    judge = by_reference(lambda bits: {"codes": [1], "scale": 0.5, "shape": []})
+    case = Case(("all",), {"calls": [[8]]})
+
+    def said(value):
+        return judge(case, Answer([("value", value)]))["all"].said
+
+    assert said({"codes": [1], "scale": 0.25, "shape": [2]}) == (
+        "For 8: `scale` differs. Expected 0.5, but got 0.25."
+    )
+    assert "expected {" in said({"codes": [1], "scale": 0.5}), "other keys: both are shown"
+
+
 def test_right_answers_and_the_right_exception_pass():
     finding = judged([[4.0], [-1]], [("value", 2.0), ("raised", "ValueError", "anything")])
     assert finding.ok
