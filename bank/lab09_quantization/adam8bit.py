@@ -796,6 +796,39 @@ def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         p.sub_(up.view_as(p))
 
 
+# %% wrong: other_defaults
+"""Right but for the default of beta_2."""
+import torch
+
+
+def _encode(x, top):
+    rows = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = rows.abs().amax(1)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    codes = (rows / step[:, None]).round().flatten()[: x.numel()]
+    return codes.to(torch.int8 if top == 127 else torch.uint8), step
+
+
+def _decode(codes, step, shape):
+    return (codes * step.repeat_interleave(256)[: len(codes)]).view(shape)
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.99), eps=1e-8):
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        m = v = torch.zeros_like(param)
+        if i in state:
+            m, root = (_decode(*kept, param.shape) for kept in state[i])
+            v = root**2
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad**2
+        state[i] = _encode(m, 127), _encode(v.sqrt(), 255)
+        with torch.no_grad():
+            m = m / (1 - betas[0] ** t)
+            v = v / (1 - betas[1] ** t)
+            param -= lr * m / (v.sqrt() + eps)
+
+
 # %% right: objects_with_arrays
 """Moments are objects of a class, with arrays of numpy; a new list replaces the old one."""
 import numpy as np

@@ -117,6 +117,9 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
             f"yours has to be within {_NEAR:.0%} at every step."
         )
         return Finding(False, said, tuple(known))
+    if not inputs["options"] and value.get("defaults") is not True:
+        said = "With betas=(0.9, 0.999) and eps=1e-8 your step moves otherwise than without them."
+        return Finding(False, said, ("other_defaults",))
     shapes = [sizes["width"] * (4 * sizes["width"] + 1), 4 * sizes["width"] + 1]
     n_values = [*shapes, 8 * (4 * sizes["width"] + 1)]
     most = most_state_bytes(n_values)
@@ -182,6 +185,7 @@ adam8bit_step = Task(
         "1 - beta^t, t being the step's number.",
         "no_second_moment": "You don't divide by the second moment's root.",
         "options_ignored": "Your step ignores betas or eps.",
+        "other_defaults": "Your defaults aren't Adam's: betas=(0.9, 0.999) and eps=1e-8.",
         "eps_inside": "eps is added to the root, not below it.",
         "state_forgotten": "Each step starts from moments of 0. Keep the codes in `state`, and "
         "decode them in the next step.",

@@ -17,6 +17,8 @@ __all__ = ["adam8bit_step", "large_steps", "trained"]
 
 Step = Callable[..., Any]
 
+_DEFAULTS = {"betas": (0.9, 0.999), "eps": 1e-8}
+
 
 def adam8bit_step(
     student: Namespace,
@@ -26,12 +28,15 @@ def adam8bit_step(
 ) -> dict[str, Any]:
     """Train with the student's `adam8bit_step`: see `trained`; or step on `large` tensors.
 
+    A training without `options` is repeated with the defaults written out, and `defaults` tells
+    whether that changed a loss.
+
     `large` has `n_tensors`, `n` and `seed`. It returns how far two steps moved the parts of each of
     `n_tensors` vectors of `n` values (`moved`), and if `metered`, `rise_bytes` and
     `numpy_rise_bytes`, including parameters and gradients.
     """
     if large is None:
-        return trained(student.adam8bit_step, **sizes)
+        return _with_defaults(student.adam8bit_step, **sizes)
     large_steps(student.adam8bit_step, **{**large, "n": 300, "n_tensors": 2})
     if not metered:
         return large_steps(student.adam8bit_step, **large)
@@ -43,6 +48,16 @@ def adam8bit_step(
         "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
         "numpy_rise_bytes": meter.numpy_peak_bytes,
     }
+
+
+def _with_defaults(step: Step, **sizes: Any) -> dict[str, Any]:
+    torch.manual_seed(0)  # an answer may round at random
+    found = trained(step, **sizes)
+    if sizes.get("options"):
+        return found
+    torch.manual_seed(0)
+    explicit = trained(step, **{**sizes, "options": _DEFAULTS})
+    return {**found, "defaults": found["losses"] == explicit["losses"]}
 
 
 def trained(
