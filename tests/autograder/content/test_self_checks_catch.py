@@ -38,7 +38,7 @@ PASSES = {
     # Lab 9
     "lab09-stored_bytes/wrong_refuses_one": "it knows the self-check's scheme; the grader's differ",
     "lab09-adam8bit/wrong_kept_elsewhere": "`state` is small; the grader meters the whole step",
-    "lab09-adam8bit/wrong_other_defaults": "only the grader repeats a training with them written out",
+    "lab09-adam8bit/wrong_other_defaults": "only the grader runs it again with them written out",
     # Lab 10
     "lab10-tiled_attention/wrong_torchs_own": "it is right; the grader sees torch's attention",
 }
