@@ -307,13 +307,13 @@ def test_a_garbled_overlap_is_wrong() -> None:
         assert not gpu_overlap.judge(Case(("overlap",), {}), Answer(value))["overlap"].ok
 
 
-# Answers that hide. A name put together at run time is not seen by the ban, so these show what the
-# budget is for.
+# Answers that hide. A name that is looked for at run time isn't seen by the ban, so these show what
+# the budget is for.
 
 _OFF = """
 import torch.utils
-names = "_python", "_dispatch", "_disable_current", "_modes"
-off = getattr(getattr(torch.utils, "".join(names[:2])), "".join(names[2:]))
+inside = getattr(torch.utils, next(n for n in dir(torch.utils) if n.endswith("on_dispatch")))
+off = getattr(inside, next(n for n in dir(inside) if n.startswith("_disable_cur")))
 """
 
 _HIDING = {
