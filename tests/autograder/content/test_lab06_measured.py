@@ -307,7 +307,7 @@ def test_a_garbled_overlap_is_wrong() -> None:
         assert not gpu_overlap.judge(Case(("overlap",), {}), Answer(value))["overlap"].ok
 
 
-# Answers that hide. They run whatever the ban sees of them: what it misses meets the kernel's budget.
+# Answers that hide. They run whatever the ban sees of them, and meet the kernel's budget.
 
 _OFF = """
 import torch.utils
