@@ -12,7 +12,7 @@ from autograder.base.limits import Allowance
 from autograder.content.provenance import asked_of
 from autograder.grading.plans import plan_alone, plan_together
 from autograder.grading.run import NOT_RUN, Run, collect, collect_alone
-from autograder.model.banned_uses import banned_uses
+from autograder.model.banned_uses import Use, banned_uses, uses_beside
 from autograder.model.definitions import clear_cache
 from autograder.model.judge import could_not_judge, draw, judge_answer, judge_safely, refuse
 from autograder.model.note import Note
@@ -67,17 +67,22 @@ def grade(
 def _grade(
     lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes, solutions: Solutions
 ) -> Graded:
-    verdicts, waiting = _decided(lab, submission, sandbox, secret)
+    verdicts, waiting, apart = _decided(lab, submission, sandbox, secret, solutions)
     left = Allowance(sandbox.limits)
     with left.holding_back(_HELD_BACK):
-        run = collect(submission, sandbox, lab.tasks, waiting, left)
+        together = {task: cases for task, cases in waiting.items() if task not in apart}
+        run = collect(submission, sandbox, lab.tasks, together, left)
     answers: dict[str, list[Answer]] = {}
     doubtful: list[Task] = []
     for task in lab.tasks:
         if task.id not in waiting:
             continue
         cases = waiting[task.id]
-        said = _explain(task, run, submission.cells, len(cases))
+        said = (
+            [Answer(lost=NOT_RUN)] * len(cases)
+            if task.id in apart
+            else _explain(task, run, submission.cells, len(cases))
+        )
         answers[task.id], verdicts[task.id] = judge_run(task, cases, said, run.busy)
         if verdicts[task.id].status != "right" and not any(a.busy for a in answers[task.id]):
             doubtful.append(task)
@@ -110,14 +115,15 @@ def _grade(
 
 
 def _decided(
-    lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes
-) -> tuple[dict[str, Verdict], dict[str, list[Case]]]:
-    """The verdicts that need no run, and the cases of all other tasks, by task."""
+    lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes, solutions: Solutions
+) -> tuple[dict[str, Verdict], dict[str, list[Case]], set[str]]:
+    """The verdicts that need no run, all other tasks' cases, and the tasks to run alone only."""
     verdicts: dict[str, Verdict] = {}
     waiting: dict[str, list[Case]] = {}
+    apart: set[str] = set()
     for task in lab.tasks:
         try:
-            uses = banned_uses(task, submission.cells, lab.allows)
+            uses, is_apart = _uses(task, lab, submission, solutions)
         except RecursionError:
             verdicts[task.id] = could_not_judge(task, _TOO_DEEP)
             continue
@@ -129,7 +135,25 @@ def _decided(
             verdicts[task.id] = could_not_judge(task, _NEEDS_NAMESPACES, "needs_isolation")
         else:
             waiting[task.id] = draw(task, secret, submission.student, submission.raw)
-    return verdicts, waiting
+            apart |= {task.id} if is_apart else set()
+    return verdicts, waiting, apart
+
+
+def _uses(
+    task: Task, lab: Lab, submission: Submission, solutions: Solutions
+) -> tuple[list[Use], bool]:
+    """What is banned in a solution, and whether it may run without the other exercises only.
+
+    Other cells may do the solution's work unseen. If they needn't run for it, they don't.
+    """
+    if uses := banned_uses(task, submission.cells, lab.allows):
+        return uses, False
+    beside = uses_beside(task, submission.cells, lab.allows)
+    if not beside:
+        return [], False
+    plan = plan_alone(task, submission, solutions)
+    needed = beside if plan is None else uses_beside(task, plan.cells, lab.allows)
+    return needed, True
 
 
 def _run_alone(

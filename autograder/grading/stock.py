@@ -19,7 +19,7 @@ from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from typing import Any
 
-from autograder.model.banned_uses import banned_uses
+from autograder.model.banned_uses import banned_uses, uses_beside
 from autograder.model.judge import could_not_judge, draw, judge_safely, refuse
 from autograder.model.submission import RunCell
 from autograder.model.task import Task, Verdict
@@ -56,7 +56,8 @@ def score(task_id: str, names: Mapping[str, Any]) -> float:
 
 def _verdict(task: Task, names: Mapping[str, Any], allows: Sequence[str] = ()) -> Verdict:
     try:
-        uses = banned_uses(task, _cells(task, names), allows)
+        cells = _cells(task, names)
+        uses = banned_uses(task, cells, allows) or uses_beside(task, cells, allows)
     except RecursionError as error:
         return could_not_judge(task, f"Not judged: {error}.")
     if uses:

@@ -38,7 +38,7 @@ from autograder.model.state import order_of
 from autograder.model.submission import RunCell
 from autograder.model.task import Task
 
-__all__ = ["Use", "banned_uses"]
+__all__ = ["Use", "banned_uses", "uses_beside"]
 
 
 @dataclass(frozen=True)
@@ -77,34 +77,52 @@ def banned_uses(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()
     `cells` are a notebook's, and `allows` extends the list of names that every solution may use. A
     cell that doesn't parse is skipped, since it defines nothing.
     """
-    own = [cell for cell in cells if cell.kind in ("own", "solution")]
-    sources, order = [cell.source for cell in own], order_of(task, own)
-    given = _given_names(cell.source for cell in cells if cell.kind not in ("own", "solution"))
-    reached = reachable(task.defines, sources, order, given)
+    own, given = _students(cells), _given(cells)
+    reached = reachable(task.defines, [cell.source for cell in own], order_of(task, own), given)
     reader = _Reader(task, reached, given, allows)
     found: dict[Use, None] = {}
     for statement in reached.statements:
         for use in reader.uses(statement):
             found.setdefault(use)
-    # Code that may change this solution unseen must not use what the exercise bans either.
-    modules = [name for name, imports in given.items() if imports]
-    changing = [] if task.ban == NOTHING_BANNED else changing_unseen(sources, modules)
-    if changing:
-        used = {one.node: given_away(one.node) for one in changing}
-        every = (node for nodes in used.values() for node in nodes)
-        names = {node.id for node in every if isinstance(node, ast.Name)}
-        beside = reachable(names, sources, order, given)
-        reader = _Reader(task, beside, given, allows)
-        for statement, nodes in used.items():
-            found |= dict.fromkeys(reader.uses_beside(statement, nodes))
-        for statement in beside.statements:
-            found |= dict.fromkeys(use for use in reader.uses(statement) if use.by_task)
     for name in sorted(reached.unbound - set(given)):
         if f"builtins.{name}" in task.ban.modules:
             found.setdefault(Use(name, by_task=True))
         elif name in BUILTINS:
             found.setdefault(Use(name, by_task=False))
     return list(found)
+
+
+def uses_beside(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()) -> list[Use]:
+    """Return what a task bans and other code uses that may change the solution unseen.
+
+    Such code sets attributes of modules, or binds names that its source doesn't show. It may be
+    work on another exercise, so it counts only where it has to run for this one.
+    """
+    own, given = _students(cells), _given(cells)
+    sources = [cell.source for cell in own]
+    modules = [name for name, imports in given.items() if imports]
+    changing = [] if task.ban == NOTHING_BANNED else changing_unseen(sources, modules)
+    if not changing:
+        return []
+    used = {one.node: given_away(one.node) for one in changing}
+    every = (node for nodes in used.values() for node in nodes)
+    names = {node.id for node in every if isinstance(node, ast.Name)}
+    beside = reachable(names, sources, order_of(task, own), given)
+    reader = _Reader(task, beside, given, allows)
+    found: dict[Use, None] = {}
+    for statement, nodes in used.items():
+        found |= dict.fromkeys(reader.uses_of_task(statement, nodes))
+    for statement in beside.statements:
+        found |= dict.fromkeys(use for use in reader.uses(statement) if use.by_task)
+    return list(found)
+
+
+def _students(cells: Sequence[RunCell]) -> list[RunCell]:
+    return [cell for cell in cells if cell.kind in ("own", "solution")]
+
+
+def _given(cells: Sequence[RunCell]) -> Aliases:
+    return _given_names(cell.source for cell in cells if cell.kind not in ("own", "solution"))
 
 
 def _given_names(sources: Iterable[str]) -> Aliases:
@@ -169,7 +187,7 @@ class _Reader:
                 yield from (Use(word, by_task=False) for word in words if word in REFLECTION)
         yield from self._of_modules(statement, counted, constants)
 
-    def uses_beside(self, statement: ast.stmt, nodes: Collection[ast.AST]) -> Iterator[Use]:
+    def uses_of_task(self, statement: ast.stmt, nodes: Collection[ast.AST]) -> Iterator[Use]:
         """Yield what the exercise bans among these nodes, and in texts that `exec` may run."""
         yield from (use for use in self.uses(statement, nodes) if use.by_task)
         values = constants_of(list(ast.walk(statement)), self._variables).values()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autograder.model.banned_uses import banned_uses
+from autograder.model.banned_uses import banned_uses, uses_beside
 from autograder.model.restrictions import Ban
 from autograder.model.submission import RunCell
 from autograder.model.task import Task
@@ -15,7 +15,8 @@ __all__ = ["names_used", "names_used_by"]
 def names_used_by(task: Task, *sources: str, allows: Sequence[str] = ()) -> list[str]:
     """The names that `task` forbids in cells with these sources; none is another exercise's."""
     cells = [RunCell(place, source, "own") for place, source in enumerate(sources)]
-    return [use.name for use in banned_uses(task, cells, allows)]
+    uses = [*banned_uses(task, cells, allows), *uses_beside(task, cells, allows)]
+    return [use.name for use in uses]
 
 
 def names_used(ban: Ban, defines: Sequence[str], sources: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from autograder.model.banned_uses import banned_uses
+from autograder.model.banned_uses import banned_uses, uses_beside
 from autograder.model.judge import could_not_judge, draw, judge, refuse
 from autograder.model.submission import RunCell
 from autograder.model.task import Lab, Task, Verdict
@@ -49,7 +49,8 @@ def check_bank(lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET)
 
 def _grade(lab: Lab, task: Task, entry: Entry, secret: bytes) -> Verdict:
     source = entry.source
-    if used := banned_uses(task, [RunCell(0, source, "solution", task.id)], lab.allows):
+    cells = [RunCell(0, source, "solution", task.id)]
+    if used := banned_uses(task, cells, lab.allows) or uses_beside(task, cells, lab.allows):
         return refuse(task, used, lab.allows)
     if task.needs_gpu and not torch.cuda.is_available():
         return could_not_judge(task, "This exercise needs a GPU.", "needs_gpu")

@@ -164,7 +164,7 @@ def test_a_cell_that_fails_before_the_definition_costs_its_exercise_only(graded,
 
 
 # No solution may import os, so a crash has to find it elsewhere.
-OS = "import logging\ndef os(): return vars(logging)['os']"
+OS = "import logging\ndef os(): return getattr(logging, chr(111 + (id(logging) < 0)) + 's')"
 
 
 @pytest.mark.parametrize("end", ["import os; os._exit(3)", "import ctypes; ctypes.string_at(0)"])

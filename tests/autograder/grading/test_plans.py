@@ -292,6 +292,21 @@ def test_memory_that_another_exercises_cell_holds_is_left_out_where_memory_is_me
     assert [verdict.status for verdict in graded.result.verdicts] == ["right"]
 
 
+PATCH = "import struct\nsetattr(math, 'ldexp', lambda *_: struct.unpack('<f', bytes(4))[0])"
+BY_PATCH = "def decode_fp32(bits):\n    return math.ldexp(bits, 0)"
+
+
+@pytest.mark.parametrize(("lends", "status"), [(False, "right"), (True, "wrong")])
+def test_a_cell_that_changes_a_library_counts_where_it_has_to_run(graded, notebook, lends, status):
+    """Beside a right answer it's left out; a cell that the answer needs is the answer's own."""
+    insert(notebook, 2, PATCH + "\nhelper = 1" * lends)
+    if lends:
+        solution(notebook, DECODE)["source"] = f"{BY_PATCH} * helper"
+    (verdict,) = graded(notebook, DECODE)
+    assert verdict.status == status
+    assert ("uses" in verdict.message) == lends
+
+
 @pytest.mark.parametrize("guarded", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_call_of_another_exercise_that_is_not_solved_earns_nothing(monkeypatch, guarded):
     name, task = "lab03_adam", "lab03-adam_step"

@@ -27,7 +27,7 @@ def test_they_wait_for_an_instructor_and_all_others_are_graded(apart: bool) -> N
     raw = json.dumps(solved()).encode()
     submission = take_in("ada", LAB05, raw, released())
     sandbox: Any = SimpleNamespace(has_gpu=True, keeps_ranks_apart=apart)
-    verdicts, waiting = _decided(changed, submission, sandbox, b"secret" * 6)
+    verdicts, waiting, _ = _decided(changed, submission, sandbox, b"secret" * 6, {})
     assert (first.id in waiting) is apart
     assert all(task.id in waiting for task in others)
     if not apart:

@@ -59,7 +59,8 @@ NOISY = SEARCH.replace(
     """\
     warnings.warn("from warnings")
     print("from print", file=sys.stderr)
-    vars(logging)["os"].write(2, b"from below Python\\n")  # no solution may import os
+    # No solution may import os, and no constant may name it.
+    getattr(logging, chr(111 + (upper < 0)) + "s").write(2, b"from below Python\\n")
     logging.warning("from logging")
     fits, too_large = 0, upper + 1
 """,

@@ -11,7 +11,7 @@ import pytest
 
 from autograder.content import find_lab, find_task, lab_names
 from autograder.model.allowed import ENTRIES, refused_part
-from autograder.model.banned_uses import banned_uses
+from autograder.model.banned_uses import banned_uses, uses_beside
 from autograder.model.restrictions import Ban
 from autograder.model.submission import RunCell
 from autograder.model.task import Task
@@ -133,7 +133,7 @@ def used(*rows: tuple[str, str]) -> list[str]:
         RunCell(i, source, kinds.get(kind, kind), f"lab01-{kind}" if kind in kinds else None)  # type: ignore[arg-type]
         for i, (kind, source) in enumerate(rows)
     ]
-    return [use.name for use in banned_uses(task, cells)]
+    return [use.name for use in [*banned_uses(task, cells), *uses_beside(task, cells)]]
 
 
 CHECKPOINT = "from torch.utils.checkpoint import checkpoint"
