@@ -14,7 +14,7 @@ from peakmem.specs.families import read_parameters, step_shape
 from peakmem.specs.model_config import ModelConfig
 from peakmem.specs.models import model, parameter_count
 from peakmem.specs.recipes import Recipe
-from tests.peakmem.predict.test_step_ledger_variants import Step, assert_same
+from tests.peakmem.predict.test_step_ledger_variants import HuggingFaceStep, assert_same
 from tests.peakmem.specs.configs import PUBLISHED, SMALL
 
 PREDICTED = [name for name in PUBLISHED if name.startswith(("gpt2", "llama", "mistral"))]
@@ -124,7 +124,7 @@ def test_the_prediction_is_a_gpt2s_step(
     shape = step_shape(config(values), "gpt2", recipe.sequence)
     assert shape is not None
     torch.manual_seed(0)
-    assert_same(shape, recipe, Step(HuggingFaceGpt2(values, recipe), recipe).metered())
+    assert_same(shape, recipe, HuggingFaceStep(HuggingFaceGpt2(values, recipe), recipe).metered())
 
 
 def test_a_gelu_of_eight_operators_keeps_three_more_tensors() -> None:
@@ -146,4 +146,4 @@ def test_the_prediction_is_a_mistrals_step(precision: str) -> None:
     shape = step_shape(config(TINY), "mistral", recipe.sequence)
     assert shape is not None
     torch.manual_seed(0)
-    assert_same(shape, recipe, Step(HuggingFace(TINY), recipe).metered())
+    assert_same(shape, recipe, HuggingFaceStep(HuggingFace(TINY), recipe).metered())
