@@ -111,6 +111,8 @@ class Course:
 
     def module(self, name: str, *arguments: str, folder: Path | None = None) -> int:
         """Run `python -m name arguments` in the virtual environment and return its exit status."""
+        # Another one may be active in the user's terminal, of which IPython warns in each kernel.
+        os.environ["VIRTUAL_ENV"] = str(self.venv)
         return self.run([str(self.python), "-m", name, *arguments], folder or self.root)
 
     def set_up(self, *, test_tools: bool = False) -> None:

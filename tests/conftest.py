@@ -53,6 +53,14 @@ def no_refusals() -> Iterator[None]:
     _forget_refusals()
 
 
+@pytest.fixture(autouse=True)
+def own_environment() -> Iterator[None]:
+    """Let each test find its own environment active: course.py sets another one for a while."""
+    os.environ["VIRTUAL_ENV"] = sys.prefix
+    yield
+    os.environ["VIRTUAL_ENV"] = sys.prefix
+
+
 def _forget_refusals() -> None:
     session = sys.modules.get("peakmem.labs.session")
     if session is not None:

@@ -467,6 +467,14 @@ def test_a_failed_bench_does_not_stop_the_others(
     assert recorder.modules()[-1] == list(course_module.BENCHES.values())[-1]
 
 
+def test_programs_find_the_courses_environment_active(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", "elsewhere")
+    Course(folder, Recorder()).module("pytest")
+    assert os.environ["VIRTUAL_ENV"] == str(folder / ".venv")
+
+
 def test_gpu_needs_no_environment_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
     recorder = Recorder()
