@@ -161,7 +161,7 @@ def lost_points(lab: Lab, mixes: Sequence[Mix], course: Course = COURSE) -> Iter
     release = release_of(lab.name, course.releases)
     solutions = solution_sources(source_notebook(lab.name, course))
     measured = any(task.trust == "measured" for task in lab.tasks)
-    with Sandbox(lab.hides, limits=_LIMITS, measured=measured) as sandbox:
+    with Sandbox(lab.hides, limits=_LIMITS, measured=measured, ranks=lab.ranks) as sandbox:
         for number, one in enumerate(mixes):
             raw = json.dumps(one.notebook).encode()
             submission = take_in(f"s{number:04}", lab.name, raw, release)
