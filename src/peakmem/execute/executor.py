@@ -91,7 +91,7 @@ def run(
     link = StreamLink(inputs.device) if inputs.device.type == "cuda" else FileLink()
     playback = _Playback(plan, stages, inputs, link, gradient_of)
     try:
-        playback.play(_order(plan, chain))
+        playback.play([*_order(plan, chain)])
     finally:
         playback.drop()
         link.close()
@@ -107,6 +107,19 @@ def _order(plan: Plan, chain: Chain | None) -> Iterator[tuple[bool, str, int]]:
         for step in plan.steps:
             yield True, *step
             yield False, *step
+
+
+def _returning(order: Sequence[tuple[bool, str, int]], place: int) -> Iterator[int]:
+    """Yield the stages whose copies in begin during the step that begins at this place.
+
+    Only up to the end of a copy out: memory for later ones isn't free when the step begins.
+    """
+    step = order[place][1:]
+    for begins, kind, stage in order[place + 1 :]:
+        if not begins and (kind == "out" or (kind, stage) == step):
+            return
+        if begins and kind == "in":
+            yield stage
 
 
 @dataclass
@@ -164,9 +177,12 @@ class _Playback:
         self.ended: Any = None  # mark at the end of the last finished step
         self.last: Any = None  # mark at the end of the last issued step
 
-    def play(self, order: Iterator[tuple[bool, str, int]]) -> None:
+    def play(self, order: Sequence[tuple[bool, str, int]]) -> None:
         self.start = self.link.mark()
-        for begins, kind, stage in order:
+        for place, (begins, kind, stage) in enumerate(order):
+            if begins and kind not in ("out", "in"):
+                for returning in _returning(order, place):
+                    self.link.make_room(list(self.kept[returning].slots.values()))
             mark = (self.begin if begins else self.end)(kind, stage)
             if begins:
                 self.started[kind, stage] = mark

@@ -104,6 +104,9 @@ class Link(Protocol):
     def mark(self) -> Mark:
         """Return the moment that compute has reached."""
 
+    def make_room(self, slots: list[Slot]) -> None:
+        """Allocate what copies in will fill, before the step is issued that runs beside them."""
+
     def out_begins(self, slots: list[Slot], after: Mark | None) -> Mark: ...
     def out_ends(self, slots: list[Slot]) -> Mark: ...
     def in_begins(self, slots: list[Slot], after: Mark | None) -> Mark: ...
@@ -120,6 +123,9 @@ class FileLink:
 
     def mark(self) -> Mark:
         return time.perf_counter()
+
+    def make_room(self, slots: list[Slot]) -> None:
+        """Nothing runs beside a copy, so it allocates for itself."""
 
     def out_begins(self, slots: list[Slot], after: Mark | None) -> Mark:
         return self.mark()
@@ -154,15 +160,26 @@ class StreamLink:
 
     A copy waits for the last step that ended before it in the simulator's order, and a step waits
     for the copies that ended before it. So that order holds, whatever the real times are.
+
+    All memory is the compute stream's. A copy's own would be out of the steps' reach, and the
+    allocator would keep it back until the host has seen the last step that used it end.
     """
 
     def __init__(self, device: torch.device) -> None:
         self.compute = torch.cuda.current_stream(device)
         self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self.stream.wait_stream(self.compute)
+        self.rooms: dict[Slot, torch.Tensor] = {}
 
     def mark(self) -> Mark:
         return self._event(self.compute)
+
+    def make_room(self, slots: list[Slot]) -> None:
+        for slot in slots:
+            assert isinstance(slot.handle, torch.Tensor)
+            self.rooms[slot] = torch.empty(
+                slot.handle.numel(), dtype=torch.uint8, device=self.stream.device
+            )
 
     def out_begins(self, slots: list[Slot], after: Mark | None) -> Mark:
         begun = self._begin(after)
@@ -180,12 +197,14 @@ class StreamLink:
         return ended
 
     def in_begins(self, slots: list[Slot], after: Mark | None) -> Mark:
+        if missing := [slot for slot in slots if slot not in self.rooms]:
+            self.make_room(missing)
+            after = self.mark()  # steps that were issued before may still use this memory
         begun = self._begin(after)
         with torch.cuda.stream(self.stream):
             for slot in slots:
                 assert isinstance(slot.handle, torch.Tensor)
-                flat = slot.handle.to(self.stream.device, non_blocking=True)
-                flat.record_stream(self.compute)
+                flat = self.rooms.pop(slot).copy_(slot.handle, non_blocking=True)
                 slot.storage, slot.handle = flat.untyped_storage(), None
         return begun
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import gc
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import pytest
 import torch
 from torch import nn
 
+from peakmem.execute import executor
 from peakmem.execute.executor import run
+from peakmem.execute.saved_tensors import FileLink, Slot
 from peakmem.measure.measure_chain import chain_of
 from peakmem.measure.meter import MemoryMeter
 from peakmem.plan.chain import Chain, Stage
 from peakmem.plan.offload import joint, with_offload
-from peakmem.plan.plan import Plan, Step
+from peakmem.plan.plan import Copy, Plan, Step
 from peakmem.plan.rotor import least_peak, optimal
 from peakmem.plan.segments import every_k, keep_all, kept_set_optimal
 from peakmem.plan.simulator import simulate
@@ -133,6 +136,84 @@ def test_the_peak_is_what_was_simulated(name: str) -> None:
     assert 0.98 * expected <= meter.peak_bytes <= 1.02 * expected
     gradients = sum(p.numel() * p.element_size() for p in module.parameters())
     assert meter.live_bytes == INPUTS.untyped_storage().nbytes() + gradients
+
+
+class RoomLink(FileLink):
+    """A link that takes memory as a GPU's does: before the step that a copy runs beside.
+
+    The host's side is numpy arrays, which the meter doesn't count.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rooms: dict[Slot, torch.Tensor] = {}
+        self.made = 0
+
+    def make_room(self, slots: list[Slot]) -> None:
+        self.rooms |= {s: torch.empty(s.handle.size, dtype=torch.uint8) for s in slots}
+        self.made += 1
+
+    def out_ends(self, slots: list[Slot]) -> float:
+        for slot in slots:
+            slot.storage, slot.handle = None, slot.flat().numpy().copy()
+        return self.mark()
+
+    def in_begins(self, slots: list[Slot], after: float | None) -> float:
+        if not all(slot in self.rooms for slot in slots):
+            self.make_room(slots)
+        for slot in slots:
+            room = self.rooms.pop(slot)
+            room.numpy()[:] = slot.handle
+            slot.storage, slot.handle = room.untyped_storage(), None
+        return self.mark()
+
+
+@pytest.mark.parametrize("speed", [1, 4, 25])
+def test_memory_for_returning_tensors_is_taken_before_the_step_beside(
+    speed: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links: list[RoomLink] = []
+    monkeypatch.setattr(executor, "FileLink", lambda: links.append(RoomLink()) or links[-1])
+    beside = 0
+    for part in (0.3, 0.5, 0.7, 0.9):
+        plan = with_offload(CHAIN, int(LEAST + part * (TOP - LEAST)), LINK * speed)
+        module = layers()
+        with MemoryMeter("cpu").track(INPUTS) as meter:
+            run(plan, module, INPUTS, CHAIN)
+        simulated = simulate(CHAIN, plan)
+        assert meter.peak_bytes == pytest.approx(simulated.peak_bytes, rel=0.02)
+        assert links[-1].made == sum(copy.kind == "in" for copy in plan.copies)
+        steps = [s for s in simulated.spans if s.kind not in ("out", "in")]
+        beside += sum(
+            step.start <= span.start < step.end
+            for span in simulated.spans
+            if span.kind == "in"
+            for step in steps
+        )
+    assert beside
+
+
+def test_memory_that_a_copy_out_frees_during_a_step_is_not_taken_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(executor, "FileLink", RoomLink)
+    keep = keep_all(CHAIN)
+    widest = CHAIN.stages[0].saved_bytes  # out and in again during the forward of stage 2
+    copies = (Copy("out", 0, 1), Copy("in", 0, 1))
+    plan = Plan("out and in", keep.steps, copies, link_bytes_per_s=4 * widest)
+    chain = replace(CHAIN, stages=tuple(replace(s, forward_time=1.0) for s in CHAIN.stages))
+    during = [e[1:4] for e in simulate(chain, plan).timeline if e.stage == 0 or e.stage == 2][2:7]
+    assert during == [
+        (True, "keep", 2),
+        (True, "out", 0),
+        (False, "out", 0),
+        (True, "in", 0),
+        (False, "in", 0),
+    ]
+    module = layers()
+    with MemoryMeter("cpu").track(INPUTS) as meter:
+        run(plan, module, INPUTS, chain)
+    assert meter.peak_bytes == pytest.approx(simulate(chain, plan).peak_bytes, rel=0.02)
 
 
 @pytest.mark.parametrize("planner", [optimal, kept_set_optimal])
