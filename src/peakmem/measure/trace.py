@@ -29,8 +29,8 @@ attention (16 bytes a call), the padding of some attention kernels, functions th
 by name (`from torch.nn.functional import dropout`), cross entropy with probabilities or smoothed
 labels under autocast, and the allocator's rounding.
 
-Of the 76 steps that `course.py gpu` ran on an H200, 75 had the traced peak but for less than 1 kB,
-and one was a workspace of 1 MiB above it (docs/measurements/nvidia-h200.json).
+The 76 steps that `course.py gpu` ran on an H200 and on an H100 had the traced peak but for those
+seeds (docs/measurements).
 """
 
 from __future__ import annotations
