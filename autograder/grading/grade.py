@@ -20,6 +20,7 @@ from autograder.model.result import Result
 from autograder.model.submission import RunCell, Submission
 from autograder.model.task import Answer, Case, Lab, Task, Verdict
 from autograder.sandbox.host.sandbox import Sandbox
+from autograder.sandbox.host.student import NO_BUDGETS
 
 __all__ = ["Graded", "add_outputs", "grade", "judge_run"]
 
@@ -168,8 +169,8 @@ def _run_alone(
 ) -> tuple[list[Answer], Verdict]:
     """Run an exercise that isn't correct once more without the others; return the better run."""
     answers, verdict = first
-    if any(answer.doubt and not answer.memory for answer in answers):
-        return first  # this machine enforces no budgets, so a second run can't help
+    if any(answer.doubt == NO_BUDGETS for answer in answers):
+        return first  # a second run has none either
     plan = plan_alone(task, submission, solutions)
     if plan is None and any(answer.is_held_against for answer in answers):
         plan = plan_together([task], submission.cells)

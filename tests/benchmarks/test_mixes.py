@@ -11,7 +11,7 @@ from autograder.content import find_lab
 from autograder.grading import grade as grading
 from autograder.grading.plans import Plan
 from autograder.notebooks.released import release_of
-from autograder.trials.answer_bank import read_bank
+from autograder.trials.answer_bank import read_bank, submission_with
 from benchmarks.mixes import CARELESS, Mix, lost_points, mix
 from tests.grading import LAB01
 
@@ -47,3 +47,17 @@ def test_a_right_answer_keeps_its_points_in_every_mix(
     drawn = mixes(3, 4)
     lost = [one for found in lost_points(LAB, drawn) for one in found]
     assert (lost == []) == guarded, "\n".join(map(str, lost))
+
+
+@pytest.mark.sandbox
+def test_ranks_that_another_exercise_keeps_from_starting_start_without_it() -> None:
+    lab = find_lab("lab08_shards")
+    entries = {
+        task: next(e for e in read_bank(COURSE.bank, lab) if (e.task, e.kind) == (task, kind))
+        for task, kind in (("lab08-ring_all_reduce", "wrong"), ("lab08-shard_gradients", "right"))
+    }
+    sources = {task: entry.source for task, entry in entries.items()}
+    sources["lab08-ring_all_reduce"] += "\n\nimport struct\nstruct.pack = struct.unpack = None"
+    notebook = submission_with(release_of(lab.name, COURSE.releases), sources)
+    one = Mix(notebook, frozenset({"lab08-shard_gradients"}), ())
+    assert list(lost_points(lab, [one])) == [[]]

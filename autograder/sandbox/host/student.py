@@ -28,7 +28,7 @@ from autograder.sandbox.host.overseer import Overseer, measuring
 from autograder.sandbox.host.raised import explained, three_texts
 from autograder.sandbox.host.rank_gate import Baseline, Gate, RankBudget
 
-__all__ = ["SandboxStudent"]
+__all__ = ["NO_BUDGETS", "SandboxStudent"]
 
 _END = 30.0  # seconds that killing may take
 _TRIAL_BYTES = 16 * 2**20
@@ -195,7 +195,7 @@ class SandboxStudent:
             return self._run(call)[0]
         if not self._budgets_hold:
             answer, _ = self._run(call)
-            return replace(answer, doubt=answer.doubt or _NO_BUDGETS)
+            return replace(answer, doubt=answer.doubt or NO_BUDGETS)
         answer, refused, doubt = self._run_within(budget, call)
         if refused:
             metered, _ = self._run(call)
@@ -300,7 +300,7 @@ class SandboxStudent:
         self._enclosure.close()
 
 
-_NO_BUDGETS = (
+NO_BUDGETS = (
     "This machine doesn't hold a process to a memory budget, so the meter's figures from inside it "
     "can't be confirmed. An instructor will look at this."
 )
