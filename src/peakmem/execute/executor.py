@@ -91,22 +91,18 @@ def run(
     link = StreamLink(inputs.device) if inputs.device.type == "cuda" else FileLink()
     playback = _Playback(plan, stages, inputs, link, gradient_of)
     try:
-        playback.play([*_order(plan, chain)])
+        playback.play(_order(plan, chain))
     finally:
         playback.drop()
         link.close()
     return playback.execution()
 
 
-def _order(plan: Plan, chain: Chain | None) -> Iterator[tuple[bool, str, int]]:
-    """Yield (begins, kind, stage) for the start and the end of every step and copy, in order."""
-    if chain is not None:
-        for event in simulate(chain, plan).timeline:
-            yield event.begins, event.kind, event.stage
-    else:
-        for step in plan.steps:
-            yield True, *step
-            yield False, *step
+def _order(plan: Plan, chain: Chain | None) -> list[tuple[bool, str, int]]:
+    """Return (begins, kind, stage) for the start and the end of every step and copy, in order."""
+    if chain is None:
+        return [(begins, *step) for step in plan.steps for begins in (True, False)]
+    return [(e.begins, e.kind, e.stage) for e in simulate(chain, plan).timeline]
 
 
 def _returning(order: Sequence[tuple[bool, str, int]], place: int) -> Iterator[int]:

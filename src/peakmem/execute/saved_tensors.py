@@ -161,7 +161,7 @@ class StreamLink:
     A copy waits for the last step that ended before it in the simulator's order, and a step waits
     for the copies that ended before it. So that order holds, whatever the real times are.
 
-    All memory is the compute stream's. A copy's own would be out of the steps' reach, and the
+    All memory is the compute stream's. Steps could not reuse what this stream allocates, and the
     allocator would keep it back until the host has seen the last step that used it end.
     """
 

@@ -1,7 +1,7 @@
 """Plans with copies on a GPU: gradients of an ordinary step, and the allocator's peak as simulated.
 
-A chain's times say when copies begin. They are made up here, so the order has all there is: copies
-that return during a step, after a copy out of the same step, and between steps.
+A chain's times say when copies begin. They are made up here, so that links of three speeds give
+three orders on any GPU.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def stack() -> tuple[nn.Sequential, torch.Tensor]:
     return nn.Sequential(*blocks).cuda(), torch.randn(4096, 512, device="cuda")
 
 
-def timed_by_size(chain: Chain) -> Chain:
+def with_even_times(chain: Chain) -> Chain:
     stages = (replace(s, forward_time=1.0, backward_time=2.0) for s in chain.stages)
     return replace(chain, stages=tuple(stages))
 
@@ -47,7 +47,7 @@ def test_copies_on_a_gpu_keep_gradients_and_the_simulated_peak(planner, stages_a
     layers, inputs = stack()
     layers(inputs).sum().backward()
     expected = [parameter.grad.clone() for parameter in layers.parameters()]
-    chain = timed_by_size(chain_of(layers, inputs))
+    chain = with_even_times(chain_of(layers, inputs))
     link = stages_a_time * max(stage.saved_bytes for stage in chain.stages)
     least, most = (simulate(chain, p(chain)).peak_bytes for p in (least_peak, keep_all))
     plan = planner(chain, (least + most) // 2, link)
