@@ -18,7 +18,7 @@ MIB = 2**20
 LIMITS = Limits(cell_seconds=60, submission_seconds=600, memory_bytes=256 * MIB)
 
 TRY = """
-import ctypes, errno, fcntl, os, signal, socket, struct
+import ctypes, errno, fcntl, os, signal, socket, struct, tempfile
 libc = ctypes.CDLL(None, use_errno=True)
 def had(result):
     if result < 0: raise OSError(ctypes.get_errno(), "")
@@ -26,7 +26,10 @@ def tried(call):
     try: call()
     except OSError as error: return errno.errorcode[error.errno]
     return "had"
-file = open("/tmp/file-of-locks", "w+b")
+# Its own: the kernel ends a process that watches a folder, when another changes a file in it.
+folder = tempfile.TemporaryDirectory()
+def within(name): return open(os.path.join(folder.name, name), "w+b")
+file = within("file-of-locks")
 place = ctypes.c_void_p()
 lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 1, 0)
 ours, theirs = socket.socketpair()
@@ -48,10 +51,10 @@ HOARDS = {
     "F_SETLK": "fcntl.fcntl(file, 6, lock)",
     "F_SETLKW": "fcntl.fcntl(file, 7, lock)",
     "lockf": "fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 7)",
-    "F_OFD_SETLK": "fcntl.fcntl(open('/tmp/lock-37', 'wb'), 37, lock)",
-    "F_OFD_SETLKW": "fcntl.fcntl(open('/tmp/lock-38', 'wb'), 38, lock)",
-    "F_SETLEASE": "fcntl.fcntl(open('/tmp/leased', 'wb'), 1024, fcntl.F_WRLCK)",
-    "F_NOTIFY": "fcntl.fcntl(os.open('/tmp', os.O_RDONLY), 1026, 2)",
+    "F_OFD_SETLK": "fcntl.fcntl(within('lock-37'), 37, lock)",
+    "F_OFD_SETLKW": "fcntl.fcntl(within('lock-38'), 38, lock)",
+    "F_SETLEASE": "fcntl.fcntl(within('leased'), 1024, fcntl.F_WRLCK)",
+    "F_NOTIFY": "fcntl.fcntl(os.open(folder.name, os.O_RDONLY), 1026, 2)",
     "inotify_init": "had(libc.inotify_init())",
     "inotify_init1": "had(libc.inotify_init1(0))",
     "POSIX timers": "had(libc.timer_create(1, None, ctypes.byref(place)))",
@@ -95,10 +98,12 @@ def printed(student: SandboxStudent, source: str) -> str:
 
 def told(student: SandboxStudent, hoards: dict[str, str]) -> dict[str, str]:
     student.run_cell(TRY)
-    return {
+    found = {
         name: printed(student, f"print(tried(lambda: {call}))").strip()
         for name, call in hoards.items()
     }
+    student.run_cell("folder.cleanup()")
+    return found
 
 
 def test_memory_of_the_kernels_own_is_refused(student: SandboxStudent) -> None:
