@@ -1,10 +1,10 @@
-"""Counts bytes that a student's processes send and write, from outside through /proc."""
+"""Counts bytes that a student's processes send, from outside through /proc."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["sent_bytes", "written_bytes"]
+__all__ = ["sent_bytes"]
 
 _SENT = 8  # index among an interface's sixteen counters
 
@@ -31,18 +31,3 @@ def counters(line: str) -> list[int]:
     66
     """
     return [int(number) for number in line.partition(":")[2].split()]
-
-
-def written_bytes(pid: int) -> int | None:
-    """Return the bytes that a process has written to files, pipes and connections.
-
-    This includes what gloo and Python's files write, but not send() and sendmsg() (proc(5), wchar).
-    None if the grader may not read it. Raises ProcessLookupError if the process is gone.
-    """
-    try:
-        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
-    except PermissionError:
-        return None
-    except FileNotFoundError:
-        raise ProcessLookupError(f"process {pid} has ended") from None
-    return next(int(line.split()[1]) for line in lines if line.startswith("wchar:"))

@@ -35,8 +35,8 @@ def gradescope(
         f"{to}  ({to.stat().st_size / 2**20:.1f} MiB, {release})",
         f"Autograder points on Gradescope: {points(of.graded)}",
     ]
-    if of.by_person:
-        lines.append(f"Points for manual grading on Gradescope: {points(of.by_person)}")
+    if of.manual:
+        lines.append(f"Points for manual grading on Gradescope: {points(of.manual)}")
     if of.gpu:
         lines.append(f"Points left out because they need a GPU: {points(of.gpu)}")
     if of.isolation:

@@ -43,7 +43,7 @@ def tasks_of(assignment: Assignment, rules: Rules) -> tuple[Task, ...]:
     return tuple(
         _task(name, question, rules)
         for name, _, question in _questions(assignment)
-        if not question.by_person
+        if not question.is_manual
     )
 
 
@@ -160,7 +160,7 @@ def _answers(
     return {
         name: _answer(sheet, question, taken.get(sheet.name), runs.get(sheet.name))
         for name, sheet, question in _questions(assignment)
-        if not question.by_person
+        if not question.is_manual
     }
 
 
@@ -169,7 +169,7 @@ def _unanswered_verdicts(
 ) -> Iterator[Verdict]:
     """Yield a verdict for each manual answer that earns nothing unread."""
     for name, sheet, question in _questions(assignment):
-        if question.by_person and (why := _unanswered(sheet, question, taken.get(sheet.name))):
+        if question.is_manual and (why := _unanswered(sheet, question, taken.get(sheet.name))):
             yield Verdict(
                 task=name,
                 status=UNANSWERED,

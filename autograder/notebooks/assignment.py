@@ -38,7 +38,7 @@ class GradedCell:
     #: The most points it gives.
     points: float
     #: Whether an instructor grades it manually.
-    by_person: bool
+    is_manual: bool
     #: The test that runs, hidden parts included. For a manually graded cell, its released text;
     #: None if students can't write in it.
     source: str | None
@@ -112,7 +112,7 @@ def _sheet(path: Path, course: Course, *_versions: tuple[int, int]) -> Sheet:
         raise ValueError(f"{path} cannot be graded: {_first_line(error)}") from error
     shown = {name: text for name, text, _ in _marked(release)}
     questions = tuple(_question(*cell, shown) for cell in _marked(tests))
-    runs = {q.id: q.source or "" for q in questions if not q.by_person}
+    runs = {q.id: q.source or "" for q in questions if not q.is_manual}
     as_json = json.loads(json.dumps(release))  # so that a worker doesn't need nbformat
     return Sheet(path.stem, read_release(as_json, runs), questions)
 

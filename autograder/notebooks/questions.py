@@ -43,7 +43,7 @@ class Question:
     #: The most points it gives.
     points: float
     #: Whether an instructor grades it manually.
-    by_person: bool
+    is_manual: bool
     #: Whether it lies beyond the lab's core: the heading's brackets start with `stretch`, as in
     #: `(stretch, 2 points, 15 minutes)`.
     is_stretch: bool = False
@@ -116,10 +116,10 @@ def questions_in(notebook: Mapping[str, Any]) -> tuple[Question, ...]:
             kinds = [kind[1] for h in headings if (kind := _KIND.match(h["asks"] or ""))]
             is_stretch = kinds[-1] == "stretch" if kinds else is_stretch
         if (marks.get("grade") or marks.get("task")) and float(marks["points"]) > 0:
-            by_person = bool(marks.get("solution") or marks.get("task"))
+            is_manual = bool(marks.get("solution") or marks.get("task"))
             name = title or marks["grade_id"]
             points = float(marks["points"])
-            found.append(Question(marks["grade_id"], name, points, by_person, is_stretch))
+            found.append(Question(marks["grade_id"], name, points, is_manual, is_stretch))
     counts = Counter(question.title for question in found)
     return tuple(
         replace(q, title=f"{q.title} ({q.id})") if counts[q.title] > 1 else q for q in found

@@ -24,7 +24,7 @@ _LONGEST = 8000  # characters of one text
 
 _WAITS = "Not judged: your instructor will look at it, and it costs nothing until then."
 _NO_VERDICT = "The grader returned no verdict here."
-_BY_PERSON = "Your instructor grades this answer."
+_MANUAL = "Your instructor grades this answer."
 _ENDS = {
     "quarantined": (
         "Your file couldn't be read as this lab's notebook, so nothing was graded: the 0 is no "
@@ -69,8 +69,8 @@ def _test(question: Question, result: Result, verdict: Verdict | None) -> dict[s
     of = f"{points(question.points)} point{'s' * (question.points != 1)}"
     if result.end != "graded":
         return _open(question, f"not graded, {of}", _ENDS[result.end])
-    if question.by_person:
-        return _open(question, f"manual grading, {of}", _BY_PERSON)
+    if question.is_manual:
+        return _open(question, f"manual grading, {of}", _MANUAL)
     if verdict is None:
         return _open(question, f"not judged, {of}", f"{_WAITS} {_NO_VERDICT}")
     if verdict.status in NEEDS:

@@ -39,7 +39,7 @@ class Points:
     #: Points that the autograder gives.
     graded: float
     #: Points for manual grading.
-    by_person: float
+    manual: float
     #: Points that are left out because they need a GPU.
     gpu: float
     #: Points that are left out because their processes talk to each other.
@@ -80,17 +80,17 @@ def make_zip(course: Course, lab: str, course_secret: bytes, out: Path) -> str:
 def points_of(course: Course, lab: str) -> Points:
     """Return how many of the lab's points Gradescope can give by itself, and how many it can't."""
     tasks = {task.id: task for task in find_lab(lab).tasks}
-    graded = by_person = gpu = isolation = 0.0
+    graded = manual = gpu = isolation = 0.0
     for question in questions_of([lab], course)[lab]:
-        if question.by_person:
-            by_person += question.points
+        if question.is_manual:
+            manual += question.points
         elif tasks[question.id].needs_gpu:
             gpu += question.points
         elif tasks[question.id].ranks:
             isolation += question.points
         else:
             graded += question.points
-    return Points(graded, by_person, gpu, isolation)
+    return Points(graded, manual, gpu, isolation)
 
 
 def _notebooks(course: Course, lab: str) -> Mapping[str, bytes]:

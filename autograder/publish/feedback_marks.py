@@ -72,7 +72,7 @@ def mark_of(
     parts: tuple[tuple[str, float], ...] = ()
     if result.end != "graded":
         status, message = str(result.end), ""
-    elif question.by_person and verdict is None:
+    elif question.is_manual and verdict is None:
         status, message = MANUAL, _MANUAL
     elif verdict is None:
         status, message = "could_not_judge", _NO_VERDICT

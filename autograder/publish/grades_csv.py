@@ -88,7 +88,7 @@ def _rows(
         score, mistake = "", ""
         if result.end != "graded":
             status, message = str(result.end), result.reason
-        elif question.by_person and verdict is None:
+        elif question.is_manual and verdict is None:
             status, message = MANUAL, _MANUAL
         elif verdict is None:
             status, message = "could_not_judge", _NO_VERDICT

@@ -195,7 +195,7 @@ def _of_one(
     verdicts = {verdict.task: verdict for verdict in result.verdicts}
     for question in waiting:
         verdict = verdicts.get(question.id)
-        if not question.by_person and (verdict is None or verdict.status == "could_not_judge"):
+        if not question.is_manual and (verdict is None or verdict.status == "could_not_judge"):
             why = verdict.message if verdict else "The grader returned no verdict."
             yield need("not_judged", why=said(result, why), task=question.id)
     repairs = _repairs(result.notes)
@@ -230,7 +230,7 @@ def _of_class(
         for question in questions[result.lab]:
             if own.get(question.id) is None:
                 key = (result.lab, question.id)
-                counts["manual"][key] += question.by_person
+                counts["manual"][key] += question.is_manual
                 for need in NEEDS:
                     counts[need][key] += statuses.get(question.id) == need
     for kind, of_kind in counts.items():

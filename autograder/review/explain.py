@@ -79,7 +79,7 @@ def _explained(
 def _require_graded_by_code(out: OutFolder, task_id: str) -> None:
     for lab in sorted({key.lab for key in taken(out)}):
         for question in questions_then(out, lab):
-            if question.by_person and full_id(lab, question.id) == task_id:
+            if question.is_manual and full_id(lab, question.id) == task_id:
                 raise ValueError(
                     f"{task_id} is graded manually; its points and comment are in Formgrader: "
                     f"autograder formgrade {shlex.quote(str(out))}"

@@ -12,9 +12,10 @@ from operator import sub
 from typing import Any
 
 from autograder.base import memory
-from autograder.base.traffic import sent_bytes, written_bytes
+from autograder.base.traffic import sent_bytes
 from autograder.model.task import Budget
 from autograder.sandbox.host.budget import Enforced, Footprint, footprint
+from peakmem.measure.traffic import written_bytes
 from peakmem.probes import MARK, is_mark
 
 __all__ = ["Baseline", "Gate", "RankBudget"]

@@ -1,4 +1,4 @@
-"""Bytes that this process has written; in a rank, most of them go to other ranks."""
+"""Bytes that a process has written; in a rank, most of them go to other ranks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from pathlib import Path
 __all__ = ["written_bytes"]
 
 
-def written_bytes() -> int | None:
-    """Return the bytes that this process has written to files, pipes and connections so far.
+def written_bytes(pid: int | None = None) -> int | None:
+    """Return the bytes that a process has written to files, pipes and connections so far.
 
-    They include everything that gloo sends. None if the system doesn't count them. Source: proc(5),
+    It is this process if `pid` is None. What gloo and Python's files write is included, what
+    send() and sendmsg() send is not. None if the system doesn't count the bytes, or if this process
+    may not read the count. Raises ProcessLookupError if the process is gone. Source: proc(5),
     wchar.
     """
     try:
-        lines = Path("/proc/self/io").read_text().splitlines()
-    except OSError:
+        lines = Path(f"/proc/{'self' if pid is None else pid}/io").read_text().splitlines()
+    except FileNotFoundError:
+        if pid is None:
+            return None
+        raise ProcessLookupError(f"process {pid} has ended") from None
+    except PermissionError:
         return None
     return next((int(line.split()[1]) for line in lines if line.startswith("wchar:")), None)

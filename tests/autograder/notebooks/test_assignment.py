@@ -81,7 +81,7 @@ def test_tests_that_run_are_the_sources_hidden_parts_included(assignment):
     assert square.source == whole["test_square"]
     assert "assert square(0) == 0" in square.hidden
     assert "assert square(2) == 4" not in square.hidden
-    assert {q.id: (q.points, q.by_person) for q in first.questions} == {
+    assert {q.id: (q.points, q.is_manual) for q in first.questions} == {
         "test_square": (2, False),
         "test_total": (3, False),
         "test_quiet": (1, False),
@@ -192,7 +192,7 @@ def test_what_there_is_to_grade_is_found_by_name(course):
 
 def test_questions_are_named_after_their_notebooks_and_headings(course):
     questions = questions_in(source_notebook(NAME, course))
-    assert [(q.id, q.title, q.points, q.by_person) for q in questions][:2] == [
+    assert [(q.id, q.title, q.points, q.is_manual) for q in questions][:2] == [
         ("problem1/test_square", "Squares", 2, False),
         ("problem1/test_total", "A total", 3, False),
     ]

@@ -90,13 +90,13 @@ SCHEMA = {
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 QUESTIONS = (
-    Question("lab05-a", "5.1 Right", 4, by_person=False),
-    Question("lab05-b", "5.2 Partly", 3, by_person=False),
-    Question("lab05-c", "5.3 Doubtful", 2, by_person=False),
-    Question("lab05-d", "5.4 On a GPU", 5, by_person=False),
-    Question("lab05-e", "5.5 Lost", 1, by_person=False),
-    Question("lab05-f", "5.6 In words", 2, by_person=True),
-    Question("lab05-g", "5.7 In ranks", 6, by_person=False),
+    Question("lab05-a", "5.1 Right", 4, is_manual=False),
+    Question("lab05-b", "5.2 Partly", 3, is_manual=False),
+    Question("lab05-c", "5.3 Doubtful", 2, is_manual=False),
+    Question("lab05-d", "5.4 On a GPU", 5, is_manual=False),
+    Question("lab05-e", "5.5 Lost", 1, is_manual=False),
+    Question("lab05-f", "5.6 In words", 2, is_manual=True),
+    Question("lab05-g", "5.7 In ranks", 6, is_manual=False),
 )
 
 
@@ -198,7 +198,7 @@ def test_code_that_ran_outside_the_sandbox_is_marked() -> None:
 def test_every_text_is_shown_as_it_is_and_none_is_a_formula(
     message: str, title: str, start: str, points: float
 ) -> None:
-    question = Question("lab05-a", start + title, 3, by_person=False)
+    question = Question("lab05-a", start + title, 3, is_manual=False)
     found = verdict("a", "partly", 3, start + message, value=points)
     result = Result("s", LAB, "graded", verdicts=(found,), notes=(Note("repair", start + message),))
     for of in (result, Result("s", LAB, "failed", start + message)):
@@ -345,5 +345,5 @@ def test_points_are_those_of_the_notebook() -> None:
     )
     marks = [cell["metadata"].get("nbgrader", {}) for cell in source["cells"]]
     total = sum(mark.get("points", 0) for mark in marks if mark.get("grade"))
-    assert of.graded + of.by_person + of.gpu == total
+    assert of.graded + of.manual + of.gpu == total
     assert of.gpu > 0

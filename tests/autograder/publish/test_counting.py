@@ -29,7 +29,7 @@ from tests.files import csv_records
 
 LAB = find_lab("lab04_checkpointing")
 CORE, BONUS = "lab04-checkpoint", "lab04-plan"
-WORDS = next(q.id for q in questions_in(source_notebook(LAB.name)) if q.by_person)
+WORDS = next(q.id for q in questions_in(source_notebook(LAB.name)) if q.is_manual)
 POINTS = {q.id: q.points for q in questions_in(source_notebook(LAB.name))}
 CORE_POINTS = sum(points for task, points in POINTS.items() if task not in LAB.stretch)
 ALL_POINTS = sum(POINTS.values())
