@@ -58,6 +58,8 @@ PAGE_SETTINGS = """{
 # These draw calculators on a page. Other extensions are slow and fail outside JupyterLab.
 WIDGET_MANAGERS = ("@voila-dashboards/widgets-manager8", "@jupyter-widgets/jupyterlab-manager")
 
+PATIENCE = 600  # seconds for a lecture's kernel and its outputs
+
 Run = Callable[[List[str], Path], int]  # (arguments, folder) -> exit status
 
 
@@ -266,6 +268,8 @@ def lecture(course: Course, arguments: list[str]) -> int:
 def voila_arguments(page: Path) -> list[str]:
     """Voila's arguments for a lecture: without the network, and run before the page opens."""
     settings = [str(page), "--template=lecture", "--preheat_kernel=True", "--pool_size=1"]
+    # On a busy machine a calculator may come later than after the usual 4 s, and would be left out.
+    settings += [f"--VoilaExecutor.{wait}_timeout={PATIENCE}" for wait in ("iopub", "startup")]
     return settings + [f"--VoilaConfiguration.extension_allowlist={n}" for n in WIDGET_MANAGERS]
 
 

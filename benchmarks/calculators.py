@@ -107,7 +107,7 @@ def _one(page: Page, place: int, name: str, changes: int) -> list[Delay]:
     bit, slider = calculator.locator(".peakmem-bit-3"), calculator.locator(".noUi-handle").first
     choices = calculator.locator("select").first
     # Each entry of a list once: earlier predictions are remembered.
-    entries = min(changes, choices.locator("option").count() - 1)
+    entries = min(changes, choices.evaluate("list => list.length - 1 - list.selectedIndex"))
     keys = ("ArrowRight", "ArrowLeft")
     acts = {
         "slider": [partial(slider.press, keys[n % 2]) for n in range(changes)],
@@ -115,6 +115,9 @@ def _one(page: Page, place: int, name: str, changes: int) -> list[Delay]:
     }
     if name == "float_explorer":
         acts = {"bit": [partial(bit.click)] * changes}
+    if name == "adam_state":  # its other view depends neither on the batch nor on the model
+        calculator.get_by_role("button", name="one step").click()
+        page.wait_for_timeout(_PAUSE_MS)
     calculator.evaluate(_WATCH)
     found = []
     for control, each in acts.items():

@@ -13,6 +13,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
+from voila.app import Voila as VoilaApp
+from voila.execute import VoilaExecutor
 
 import course as course_module  # beside pyproject.toml
 from benchmarks.calculators import measure_changes
@@ -99,6 +101,13 @@ def test_a_lecture_answers_in_voila(open_lecture: Open, page: Page) -> None:
     mixed.get_by_role("button", name="Reset").click()
     expect(mixed.locator(".peakmem-guess input").first).to_have_value("")
     expect(mixed.get_by_text("in fp16, scale 1")).to_be_hidden()
+
+
+def test_a_calculator_that_comes_late_is_shown(repository: Path) -> None:
+    app = VoilaApp()
+    app.parse_command_line(course_module.voila_arguments(repository))
+    executor = VoilaExecutor(nbformat.v4.new_notebook(), config=app.config)
+    assert executor.iopub_timeout == executor.startup_timeout == course_module.PATIENCE
 
 
 def choose_file(on: Locator, path: Path) -> None:

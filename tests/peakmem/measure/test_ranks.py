@@ -287,7 +287,9 @@ ranks.launch(spin, 2)
 def test_ranks_end_with_a_launcher_that_is_killed(tmp_path, prepare):
     script = tmp_path / "script.py"
     script.write_text(LAUNCHER.format(prepare=prepare))
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as launcher:
+    # Nobody is left to remove its folder: pytest does, with the test's own.
+    there = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, env=there) as launcher:
         assert launcher.stdout is not None
         pids = [int(launcher.stdout.readline()) for _ in range(2)]
         launcher.kill()

@@ -60,7 +60,9 @@ def still_page(notebook: nbformat.NotebookNode) -> str:
     """Run a notebook, and return it as a page that loads nothing and runs no scripts."""
     executed = nbformat.from_dict(dict(notebook))
     executed.cells.insert(0, nbformat.v4.new_code_cell(_AT_ONCE))
-    NotebookClient(executed, store_widget_state=True, timeout=600).execute()
+    # A busy machine's outputs may come late: by default they would be left out after 4 s.
+    client = NotebookClient(executed, store_widget_state=True, timeout=600, iopub_timeout=600)
+    client.execute()
     del executed.cells[0]
     exporter = HTMLExporter(exclude_input=True, exclude_input_prompt=True)
     exporter.exclude_output_prompt = True
