@@ -135,8 +135,8 @@ largest_micro_batch = Task(
     ask=_micro_batch_runs,
     judge=_judge_micro_batch,
     mistakes={
-        "catches_a_base": "Your search catches a base class of peakmem.OutOfMemory, and other errors "
-        "with it. Catch peakmem.OutOfMemory itself.",
+        "catches_a_base": "Your search catches a base class of peakmem.OutOfMemory, and with it "
+        "other errors. Catch peakmem.OutOfMemory itself.",
         "catches_everything": "Your search treats every error as a full memory. Catch "
         "peakmem.OutOfMemory alone: other errors are bugs, and have to reach the user.",
         "lets_it_pass": "peakmem.OutOfMemory came out of your search. Catch it where you call "
