@@ -92,7 +92,7 @@ def _one_backward(
 
 
 def _rise_bytes(accumulate: Function, samples: int) -> int:
-    model = nn.Sequential(*(layer for _ in range(4) for layer in (nn.Linear(8, 8), nn.Tanh())))
+    model = nn.Sequential(*(layer for _ in range(8) for layer in (nn.Linear(8, 8), nn.Tanh())))
     data = torch.ones(samples, 512, 8)
     found = measure_call(accumulate, model, F.mse_loss, data, data, 2, device="cpu")
     recording_left_on()
