@@ -182,7 +182,8 @@ def _run_cells(plan: Plan, student: SandboxStudent, run: Run) -> None:
             continue
         keep = plan.keep.get(cell.index) if last[cell.index] == number else None
         try:
-            outputs = student.run_cell(cell.source, keep)
+            watched = plan.watched and cell.kind in ("own", "solution")
+            outputs = student.run_cell(cell.source, keep, watched=watched)
             if cell.index not in run.outputs:
                 run.outputs[cell.index] = run.kept.keep(outputs)
         except ProcessLost as error:

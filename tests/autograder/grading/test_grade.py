@@ -345,6 +345,17 @@ def test_an_input_that_is_the_same_for_everybody_is_never_shown(graded, notebook
     assert not [word for word in fixed if word in json.dumps(result.notebook["cells"][-1])]
 
 
+def test_a_float_of_the_librarys_is_seen_where_no_text_shows_it(graded, notebook):
+    insert(notebook, solution(notebook, DECODE), "KIND = np.sqrt(np.int16(1)).dtype")
+    solution(notebook, DECODE)["source"] = (
+        "def decode_fp32(bits):\n    return float(np.uint32(bits).view(KIND))"
+    )
+    result, verdicts = graded(notebook)
+    assert only(verdicts, DECODE)
+    assert "NotAllowed: float32 does this exercise's work" in verdicts[DECODE].message
+    assert "conversions.py" not in json.dumps(result.notebook), "no trace of the watch"
+
+
 def test_nor_by_a_function_that_earns_more_alone(graded, notebook):
     """Its second run counts, and must not have it meet a drawn case after a fixed one."""
     cell = solution(notebook, DECODE)
