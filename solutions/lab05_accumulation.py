@@ -903,7 +903,7 @@ else:
 # - Return the largest `m` that fits, or `0` if not even one does.
 # - Runs are slow: call `run` at most `ceil(log2(upper)) + 2` times. Halving needs about `log2(upper)` runs; two
 #   more are for the ends of the range.
-# - Any other error is a bug in the model. Let it through, whatever its message says: a bug may mention memory, too.
+# - Any other error, even a plain `MemoryError`, is a bug in the model. Let it through, whatever its message says.
 #
 # `MemoryMeter` turns a full GPU's `torch.cuda.OutOfMemoryError` into `peakmem.OutOfMemory`, so one name is enough.
 #
@@ -934,9 +934,11 @@ def largest_micro_batch(run: Callable[[int], object], upper: int) -> int:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab05-largest_micro_batch-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 5.7, the largest micro-batch
+BUGS = (ValueError, RuntimeError, MemoryError, peakmem.Infeasible)
 left = {"OutOfMemory came out of it": "catch peakmem.OutOfMemory where you call run(m)"}
 hidden = {
-    f"{bug} was hidden": "catch peakmem.OutOfMemory only" for bug in ("ValueError", "RuntimeError")
+    f"{bug.__name__} was hidden": "catch peakmem.OutOfMemory only, and none of its base classes"
+    for bug in BUGS
 }
 self_check(
     lab05.searches(largest_micro_batch),  # (room, upper)
@@ -963,19 +965,15 @@ self_check(
             )
             for room in (2, 700, 4095, 4096)
         ),
-        Case(
-            (3, 10, ValueError),
-            "ValueError passed through",
-            "a bug must come out",
-            label="a bug",
-            wrong=hidden,
-        ),
-        Case(
-            (3, 10, RuntimeError),
-            "RuntimeError passed through",
-            "a bug must come out",
-            label="another bug",
-            wrong=hidden,
+        *(
+            Case(
+                (3, 10, bug),
+                f"{bug.__name__} passed through",
+                "a bug must come out",
+                label=f"a bug: {bug.__name__}",
+                wrong=hidden,
+            )
+            for bug in BUGS
         ),
     ],
     equal=whole(),

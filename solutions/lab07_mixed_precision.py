@@ -717,7 +717,7 @@ def task_of(steps, width=512):
 def peak_mib(train, steps):
     """Return the MiB that training takes besides masters and batches."""
     masters, batches = task_of(steps)
-    return measure_call(train, masters, batches, 0.5, device=DEVICE).rise_bytes / 2**20
+    return measure_call(train, masters, batches, 0.3, device=DEVICE).rise_bytes / 2**20
 
 
 if predicted(predicted_growth_mib, question="by how many MiB does the peak grow?"):
@@ -758,7 +758,7 @@ def train_low(masters: list[torch.Tensor], batches: list, lr: float) -> list[flo
 def results(train):
     """Return losses, and where the masters end."""
     masters, batches = task_of(3, width=16)
-    return [float(loss) for loss in train(masters, batches, 0.5)], [
+    return [float(loss) for loss in train(masters, batches, 0.3)], [
         float(m.norm()) for m in masters
     ]
 

@@ -38,6 +38,8 @@ class Plan:
     keep: Keep
     #: Whether solutions are among the cells, which students must not see.
     has_solutions: bool = False
+    #: Whether the students' cells are compiled so that their conversions are seen.
+    watched: bool = False
 
 
 def plan_together(tasks: Iterable[Task], cells: Sequence[RunCell]) -> Plan:
@@ -47,14 +49,16 @@ def plan_together(tasks: Iterable[Task], cells: Sequence[RunCell]) -> Plan:
     is as the first later added cell that binds it leaves it; all others are as they are at the end.
     """
     keep: dict[int, dict[str, list[str]]] = defaultdict(dict)
+    watched = False
     for task in tasks:
+        watched = watched or task.ban.conversions
         place = state_of(task, cells)
         _, names = _reach(task, cells)
         keep[place][task.id] = sorted(names)
         for cell in cells:
             if cell.index > place and is_own(task, cell):
                 keep[cell.index][task.id] = sorted(names & _bound(cell))
-    return Plan(cells, keep)
+    return Plan(cells, keep, watched=watched)
 
 
 def plan_alone(task: Task, submission: Submission, solutions: Mapping[str, str]) -> Plan | None:
@@ -90,6 +94,7 @@ def plan_alone(task: Task, submission: Submission, solutions: Mapping[str, str])
         cells=sorted([*given, *put_in, *kept], key=lambda cell: cell.index),
         keep=_as_the_last_leaves_them(task, names, kept, place),
         has_solutions=bool(put_in),
+        watched=task.ban.conversions,
     )
 
 

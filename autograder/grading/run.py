@@ -74,7 +74,7 @@ def collect(
     """
     asked = [task for task in tasks if task.id in waiting]
     run = Run(answers={task.id: {} for task in asked})
-    # Fixed cases come last, so that a drawn case shown to the student can't reveal them.
+    # Fixed cases of all tasks come last, for the reason that `_fixed_last` gives.
     todo = [
         _Batch(task, cases, [n for n, case in enumerate(cases) if case.fixed == fixed])
         for fixed in (False, True)
@@ -107,7 +107,7 @@ def collect_alone(
     run = Run(answers={task.id: {}})
     apart = [number for number, answer in enumerate(before) if answer.is_held_against]
     asked = range(len(cases)) if numbers is None else numbers
-    rest = [number for number in asked if number not in apart]
+    rest = _fixed_last(cases, (number for number in asked if number not in apart))
     for batch in [*([number] for number in apart), rest]:
         todo = [_Batch(task, cases, batch, most_timed_out=1)]
         light = _light(plan, [task])
@@ -116,6 +116,14 @@ def collect_alone(
         for number, answer in run.answers[task.id].items():
             run.answers[task.id][number] = replace(answer, beside_solutions=True)
     return run
+
+
+def _fixed_last(cases: Sequence[Case], numbers: Iterable[int]) -> list[int]:
+    """The cases in order, fixed ones last: a drawn case's input and error are shown to the student.
+
+    Whatever a function remembers of fixed cases must not get into them.
+    """
+    return sorted(numbers, key=lambda number: cases[number].fixed)
 
 
 def _light(plan: Plan, tasks: Sequence[Task]) -> Plan:
@@ -174,7 +182,8 @@ def _run_cells(plan: Plan, student: SandboxStudent, run: Run) -> None:
             continue
         keep = plan.keep.get(cell.index) if last[cell.index] == number else None
         try:
-            outputs = student.run_cell(cell.source, keep)
+            watched = plan.watched and cell.kind in ("own", "solution")
+            outputs = student.run_cell(cell.source, keep, watched=watched)
             if cell.index not in run.outputs:
                 run.outputs[cell.index] = run.kept.keep(outputs)
         except ProcessLost as error:

@@ -12,9 +12,9 @@ __all__ = ["given_away", "harmless_nodes", "plain_text"]
 
 # Calls whose text arguments can't be format codes.
 _PLAIN_TEXT = frozenset(
-    {"Decimal", "Fraction", "count", "endswith", "find", "float", "format", "index", "int"}
-    | {"join", "namedtuple", "partition", "print", "replace", "rpartition", "rsplit", "split"}
-    | {"startswith", "strip"}
+    {"Decimal", "Fraction", "count", "endswith", "find", "float", "format", "fromhex", "index"}
+    | {"int", "join", "namedtuple", "partition", "print", "replace", "rpartition", "rsplit"}
+    | {"split", "startswith", "strip"}
 )
 # Calls that query a type and convert nothing.
 _QUESTIONS = frozenset({"isinstance", "issubdtype", "issubclass", "finfo"})

@@ -29,6 +29,9 @@ class Ban:
     #: Methods of float (`hex`). Since bytes share some of their names, they count only on `float`,
     #: `float(...)`, `abs(...)` and the solution's parameters.
     methods: frozenset[str] = frozenset()
+    #: Whether the probe refuses conversions between bits and small floats too, by the values that
+    #: the code handles (`peakmem.probes.conversions`).
+    conversions: bool = False
     #: Whether Python loops, comprehensions, `map` and np.vectorize are banned.
     loops: bool = False
     #: The sentence that a student reads.

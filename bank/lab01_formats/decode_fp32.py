@@ -285,3 +285,80 @@ def decode_fp32(bits):
     if exponent >= 254:
         return math.nan if fraction else sign * math.inf
     return sign * ((1 << 23 if exponent else 0) + fraction) * 2.0 ** (max(exponent, 1) - 150)
+
+
+# %% wrong: buffer_of_a_square_root
+"""Writes the bits into a float32 array, which numpy makes of small integers."""
+import numpy as np
+
+
+def decode_fp32(bits):
+    value = np.sqrt(np.zeros(1, np.int16))
+    memoryview(value).cast("B")[:] = bits.to_bytes(4, "little")
+    return float(value[0])
+
+
+# %% wrong: by_map
+"""Takes a dtype from a square root, and has map call the view."""
+import numpy as np
+
+KIND = np.sqrt(np.int16(1)).dtype
+
+
+def decode_fp32(bits):
+    return float(list(map(np.uint32(bits).view, [KIND]))[0])
+
+
+# %% wrong: caught
+"""Catches what is raised at a view, too."""
+import numpy as np
+
+
+def decode_fp32(bits):
+    try:
+        return float(np.uint32(bits).view(np.exp(np.int16(0)).dtype))
+    except Exception:
+        return 0.0
+
+
+# %% wrong: code_from_a_text
+"""Finds struct's code f in the text of infinity."""
+import math
+import struct
+
+
+def decode_fp32(bits):
+    return struct.unpack("<" + str(math.inf)[-1], bits.to_bytes(4, "little"))[0]
+
+
+# %% wrong: record_of_both
+"""A record whose two fields share their bytes; numpy finds one's dtype."""
+import numpy as np
+
+KIND = np.exp(np.int16(0)).dtype
+BOTH = np.dtype({"names": ["bits", "value"], "formats": ["u4", KIND], "offsets": [0, 0]})
+
+
+def decode_fp32(bits):
+    record = np.zeros(1, BOTH)
+    record["bits"] = bits
+    return float(record["value"][0])
+
+
+# %% right: checks_its_range
+"""Asks numpy for the format's limits, and compares with them."""
+import numpy as np
+
+LIMITS = np.finfo(np.float32)
+
+
+def decode_fp32(bits):
+    sign = -1.0 if bits >> 31 else 1.0
+    exponent, fraction = bits >> 23 & 255, bits & 0x7FFFFF
+    if exponent == 255:
+        return float("nan") if fraction else sign * float("inf")
+    if exponent == 0:
+        return sign * float(LIMITS.tiny) * (fraction / 2**23)
+    value = sign * (1 + fraction / 2**23) * 2.0 ** (exponent - 127)
+    assert LIMITS.tiny <= abs(value) <= LIMITS.max
+    return value

@@ -514,3 +514,25 @@ def encode_fp32(x):
         return sign or round(math.ldexp(x, 149))
     fraction, exponent = math.frexp(abs(x))
     return sign | (exponent + 125 << 23) + round(fraction * 2**24)
+
+
+# %% wrong: numpy_rounds
+"""A product with a float32 number is one, and its bytes are the bits."""
+import numpy as np
+
+ONE = np.sqrt(np.int16(1))
+
+
+def encode_fp32(x):
+    return int.from_bytes((ONE * x).tobytes(), "little")
+
+
+# %% wrong: stores_it
+"""Stores the number into a float32 array, which numpy makes of small integers."""
+import numpy as np
+
+
+def encode_fp32(x):
+    value = np.sqrt(np.zeros(1, np.int16))
+    value[0] = x
+    return int(value.view(np.uint32)[0])

@@ -248,3 +248,18 @@ def lifetimes(graph, training):
             if name in last:
                 last[name] = max(last[name], 2 * n - 1 - i if saved else i)
     return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
+
+
+# %% wrong: last_input_only
+"""Looks at each operation's last input only."""
+def lifetimes(graph, training):
+    n = len(graph)
+    last = {op["name"]: i for i, op in enumerate(graph)}
+    for i, op in enumerate(graph):
+        reads = [(op["inputs"][-1], i)]
+        if training:
+            reads += [(name, 2 * n - 1 - i) for name in op["saves"]]
+        for name, step in reads:
+            if name in last:
+                last[name] = max(last[name], step)
+    return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]

@@ -173,6 +173,26 @@ def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
     return total.item()
 
 
+# %% wrong: larger_graphs
+"""torch.func keeps what a second derivative would need: over twice one micro-batch. [earns 2]"""
+from torch.func import functional_call, grad_and_value
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    weights = {name: p.detach() for name, p in model.named_parameters()}
+
+    def share_of_loss(weights, x, y):
+        return loss_fn(functional_call(model, weights, (x,)), y) * (len(x) / len(inputs))
+
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        gradients, loss = grad_and_value(share_of_loss)(weights, x, y)
+        for name, p in model.named_parameters():
+            p.grad = gradients[name] if p.grad is None else p.grad + gradients[name]
+        total += loss.item()
+    return total
+
+
 # %% wrong: last_loss
 """Returns the last loss. [earns 3]"""
 def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):

@@ -457,3 +457,34 @@ def largest_micro_batch(run, upper):
         except peakmem.OutOfMemory:
             too_large = middle
     return fits
+
+
+# %% wrong: catches_a_base
+"""Catches MemoryError, of which OutOfMemory is one kind. [earns 1]"""
+def largest_micro_batch(run, upper):
+    fits, too_large = 0, upper + 1
+    while too_large - fits > 1:
+        middle = (fits + too_large) // 2
+        try:
+            run(middle)
+            fits = middle
+        except MemoryError:
+            too_large = middle
+    return fits
+
+
+# %% wrong: catches_the_librarys_base
+"""Catches all exceptions of peakmem. [earns 1]"""
+from peakmem.errors import PeakmemError
+
+
+def largest_micro_batch(run, upper):
+    fits, too_large = 0, upper + 1
+    while too_large - fits > 1:
+        middle = (fits + too_large) // 2
+        try:
+            run(middle)
+            fits = middle
+        except PeakmemError:
+            too_large = middle
+    return fits

@@ -209,3 +209,22 @@ def train_low(masters, batches, lr):
                 master -= lr * copy.grad.float()
         losses.append(loss.item())
     return losses
+
+
+# %% wrong: product_in_low
+"""Forms lr * grad in bfloat16."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches:
+        copies = [master.bfloat16().requires_grad_() for master in masters]
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for master, low in zip(masters, copies):
+                master -= lr * low.grad
+        losses.append(loss.item())
+    return losses

@@ -62,10 +62,12 @@ NO_CASTS = Ban(
     coded=_CODED,
     methods=frozenset({"hex", "fromhex"}),
     allows=C_INTEGERS.allows,
+    conversions=True,
     reason=_REASON,
 )
 NO_CASTS_NO_LOOPS = replace(
     NO_CASTS,
     loops=True,
+    conversions=False,  # its inputs are float32 arrays, whose bits it may view
     reason=_REASON + " Nor may it loop in Python: one numpy operation works on all elements.",
 )

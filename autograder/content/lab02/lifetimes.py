@@ -70,6 +70,10 @@ def _next_step_only(graph: _Graph, training: bool) -> _Lives:
     return _lives(chain, training)
 
 
+def _one_input_only(graph: _Graph, training: bool, place: int) -> _Lives:
+    return _lives([{**op, "inputs": [op["inputs"][place]]} for op in graph], training)
+
+
 def _sources_listed(graph: _Graph, training: bool) -> _Lives:
     made = {op["name"] for op in graph}
     sources = dict.fromkeys(name for op in graph for name in op["inputs"] if name not in made)
@@ -86,7 +90,8 @@ def _random_graph(rng: np.random.Generator) -> list[dict[str, Any]]:
     for i in range(int(rng.integers(4, 12))):
         inputs = [names[-1]]
         if i and rng.random() < 0.4:
-            inputs.append(names[int(rng.integers(len(names)))])
+            # Anywhere, so that the latest is not always the first of them, nor the last.
+            inputs.insert(int(rng.integers(2)), names[int(rng.integers(len(names)))])
         name = f"t{i}"
         old = names[int(rng.integers(len(names)))]  # a backward may need what nobody reads here
         chances = {old: 0.2} | dict.fromkeys([*inputs, name], 0.4)
@@ -160,6 +165,8 @@ lifetimes = Task(
             ),
             "last_overwritten": _last_overwritten,
             "next_step_only": _next_step_only,
+            "first_input_only": lambda graph, training: _one_input_only(graph, training, 0),
+            "last_input_only": lambda graph, training: _one_input_only(graph, training, -1),
             "last_excluded": lambda graph, training: [
                 (name, first, last + 1) for name, first, last in _lives(graph, training)
             ],
@@ -186,6 +193,10 @@ lifetimes = Task(
         "replace a later one. Raise the last step only, with `max`.",
         "next_step_only": "A value may be read by any later operation, as in a residual "
         "connection, and not only by the next one.",
+        "first_input_only": "An operation may read several values: look at all its `inputs`, not "
+        "only at the first.",
+        "last_input_only": "An operation may read several values: look at all its `inputs`, not "
+        "only at the last.",
         "last_excluded": "last_step is the last step at which the value lives, not the one after.",
         "sources_listed": "Names that no operation makes, such as the network's input, are not "
         "listed.",

@@ -169,13 +169,21 @@ def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
         return Finding(False, "The answers came back garbled.")
     rise_bytes = answer.metered("rise_bytes")
     if answer.breaks_budget(rise_bytes, largest_rise_bytes()):
-        return Finding(False, _TOO_MUCH, ("keeps_graphs",))
+        return Finding(False, _TOO_MUCH, (_cause(rise_bytes or 0, value),))
     if not close(got, gradients_of(model, LOSSES["mse"](model(x), y)), _FLOAT32):
         said = "With 24 samples and micro_batch=2 the gradients are not those of the full batch."
         return Finding(False, said, _scaled(got, model, x, y))
     if not answer.memory and not (rise_bytes or 0) >= least_rise_bytes():
         return Finding(False, doubt=_UNMETERED)
     return forwards_unseen(value, len(x)) or Finding(True)
+
+
+def _cause(rise_bytes: int, value: Mapping[str, Any]) -> str:
+    """The mistake behind too high a rise: micro-batches pile up, or one of them takes too much."""
+    count = _LARGE["samples"] // _LARGE_MICRO_BATCH
+    waits = isinstance(waiting := value.get("waiting"), int) and waiting > 1
+    piles_up = waits or rise_bytes > count / 2 * _rise_bytes(_LARGE_MICRO_BATCH)
+    return "keeps_graphs" if piles_up else "larger_graphs"
 
 
 def _returned(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
@@ -267,6 +275,9 @@ accumulate_gradients = Task(
         "batch, not for a new micro-batch.",
         "other_mode": OTHER_MODE,
         "keeps_graphs": KEEPS_GRAPHS,
+        "larger_graphs": "Your micro-batches don't pile up, but each takes too much memory. "
+        "torch.func.grad and create_graph=True also record the backward, to differentiate it once "
+        "more, and a loss kept until the next forward holds its graph. Call loss.backward().",
     },
     trust="measured",
 )

@@ -26,8 +26,7 @@ def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
         case(upper, int(rng.integers(1, upper))),
         case(upper, upper),
         case(upper, 0),
-        case(upper, int(rng.integers(1, upper)), broken="broken"),
-        case(upper, int(rng.integers(1, upper)), broken="broken otherwise"),
+        *(case(upper, int(rng.integers(1, upper)), broken=reply) for reply in _ERRORS),
     ]
     edges = [(1, 0), (1, 1), (2, 1), (3, 2), (4096, 2), (1024, 1023), (1000, 512), (1025, 513)]
     return drawn + [case(u, f, fixed=True) for u, f in edges]
@@ -69,13 +68,19 @@ def _passes_errors_on(broken: str, kind: Any, found: Any) -> Finding:
         return Finding(True)
     return Finding(
         False,
-        "A run that raised ValueError or RuntimeError: expected your function to let it pass, "
+        f"A run that raised {_ERRORS[broken]}: expected your function to let it pass, "
         f"but it returned {show(found)}.",
-        ("catches_everything", "by_its_text"),
+        (*_TOO_WIDE.get(broken, ()), "catches_everything", "by_its_text"),
     )
 
 
-_ERRORS = {"broken": "ValueError", "broken otherwise": "RuntimeError"}
+_ERRORS = {
+    "broken": "ValueError",
+    "broken otherwise": "RuntimeError",
+    "another memory": "MemoryError",
+    "another of peakmem": "Infeasible",
+}
+_TOO_WIDE = dict.fromkeys(("another memory", "another of peakmem"), ("catches_a_base",))
 
 
 def _outside(upper: int, asked: Sequence[tuple[Any, Any]]) -> Finding | None:
@@ -130,6 +135,8 @@ largest_micro_batch = Task(
     ask=_micro_batch_runs,
     judge=_judge_micro_batch,
     mistakes={
+        "catches_a_base": "Your search catches a base class of peakmem.OutOfMemory, and with it "
+        "other errors. Catch peakmem.OutOfMemory itself.",
         "catches_everything": "Your search treats every error as a full memory. Catch "
         "peakmem.OutOfMemory alone: other errors are bugs, and have to reach the user.",
         "lets_it_pass": "peakmem.OutOfMemory came out of your search. Catch it where you call "

@@ -30,8 +30,12 @@ def train_low(
     *,
     dtype: torch.dtype = torch.bfloat16,
     step: float = 1.0,
+    low_product: bool = False,
 ) -> list[float]:
-    """Train float32 masters on copies in `dtype`; return the losses. `step` scales the update."""
+    """Train float32 masters on copies in `dtype`; return the losses.
+
+    `step` scales the update, and `low_product` forms it in `dtype`.
+    """
     losses = []
     for x, y in batches:
         copies = [master.to(dtype, copy=True).requires_grad_() for master in masters]
@@ -39,7 +43,8 @@ def train_low(
         loss = (output.float() - y).square().mean()
         gradients = torch.autograd.grad(loss, copies)
         for master, gradient in zip(masters, gradients, strict=True):
-            master.sub_(gradient.float(), alpha=step * lr)
+            update = gradient * (step * lr) if low_product else gradient.float() * (step * lr)
+            master.sub_(update.float())
         losses.append(loss.item())
     return losses
 
@@ -68,6 +73,7 @@ find_the_leak = leak_task(
         most_bytes=_masters(_AT_ONCE, _SLACK_BYTES),
         scratch_bytes=3 * 2**20,  # of 16-bit products on a CPU; a leak of 12 steps takes 24 MiB
         mutants={
+            "product_in_low": lambda m, b, lr: train_low(m, b, lr, low_product=True),
             "runs_in_float32": lambda m, b, lr: train_low(m, b, lr, dtype=torch.float32),
             "masters_stand_still": lambda m, b, lr: train_low(m, b, lr, step=0.0),
             "steps_uphill": lambda m, b, lr: train_low(m, b, lr, step=-1.0),
@@ -78,6 +84,8 @@ find_the_leak = leak_task(
             "copies_of_each_step": "The copies and gradients of earlier steps are still alive. A "
             "loss has a graph, the graph holds the leaves it started from, and those their "
             "gradients: keep the number, loss.item(), and no list of copies.",
+            "product_in_low": "Your lr * gradient is formed in bfloat16, where it is rounded. Make "
+            "the gradient float32 first, as in the code given.",
             "runs_in_float32": "Your losses are those of float32. Forward and backward run on "
             "bfloat16 copies of the masters, as in the code given.",
             "masters_stand_still": "Your masters don't move. Update them, not the copies, which "

@@ -29,6 +29,7 @@ from autograder.sandbox.guest.seccomp import refuse_links
 from autograder.sandbox.guest.wire import WireError, receive, send
 from peakmem.core.serialization import PlainError
 from peakmem.probes import call_probe, describe, is_refusal
+from peakmem.probes.conversions import Watching
 
 __all__ = ["main"]
 
@@ -153,7 +154,7 @@ def _place(path: Path, data: bytes) -> dict[str, Any]:
 def _cell(request: dict[str, Any], shell: Any, recorder: Any) -> dict[str, Any]:
     recorder.clear()
     try:
-        with _time_limit():
+        with _time_limit(), _compiled_as_asked(shell, request["watched"]):
             outcome = shell.run_cell(request["cell"], store_history=True)
     except TimeLimit as late:  # it arrived after the cell's end, inside the shell
         recorder.error(TimeLimit.__name__, str(late), [])
@@ -165,6 +166,18 @@ def _cell(request: dict[str, Any], shell: Any, recorder: Any) -> dict[str, Any]:
     if error is not None and all(o["output_type"] != "error" for o in recorder.outputs()):
         recorder.error(type(error).__name__, str(error), [])  # no failure may pass silently
     return {"outputs": recorder.outputs()}
+
+
+@contextlib.contextmanager
+def _compiled_as_asked(shell: Any, watched: bool) -> Iterator[None]:
+    transformers = [Watching()] if watched else []
+    shell.ast_transformers.extend(transformers)
+    try:
+        yield
+    finally:
+        for transformer in transformers:
+            with contextlib.suppress(ValueError):  # the cell took it out
+                shell.ast_transformers.remove(transformer)
 
 
 def _probe(

@@ -154,14 +154,18 @@ class SandboxStudent:
                 raise IsolationError(f"{path} couldn't be written: {error}") from None
 
     def run_cell(
-        self, source: str, keep: Mapping[str, Sequence[str]] | None = None
+        self,
+        source: str,
+        keep: Mapping[str, Sequence[str]] | None = None,
+        *,
+        watched: bool = False,
     ) -> list[dict[str, Any]]:
         """Run one cell and return its outputs as sent. Raises ProcessLost if the process is lost.
 
         `keep` maps names of states to variables. Each state keeps its variables as they are after
-        this cell, unless an earlier cell gave them to it.
+        this cell, unless an earlier cell gave them to it. A `watched` cell's conversions are seen.
         """
-        reply = self._request({"cell": source, "keep": dict(keep or {})})
+        reply = self._request({"cell": source, "keep": dict(keep or {}), "watched": watched})
         outputs = reply.get("outputs")
         return outputs if isinstance(outputs, list) else []
 

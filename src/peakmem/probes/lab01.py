@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peakmem.probes import Namespace, call_each
+from peakmem.probes.conversions import refused
 from peakmem.probes.leak import measured_run
 
 __all__ = [
@@ -46,12 +47,14 @@ def fixed_point_value(student: Namespace, calls: Calls) -> Outcomes:
 
 def decode_fp32(student: Namespace, calls: Calls) -> Outcomes:
     """Call `decode_fp32(bits)` for each of `calls`."""
-    return call_each(student.decode_fp32, calls)
+    with refused():
+        return call_each(student.decode_fp32, calls)
 
 
 def encode_fp32(student: Namespace, calls: Calls) -> Outcomes:
     """Call `encode_fp32(x)` for each of `calls`."""
-    return call_each(student.encode_fp32, calls)
+    with refused():
+        return call_each(student.encode_fp32, calls)
 
 
 def format_limits(student: Namespace, calls: Calls) -> Outcomes:
@@ -76,7 +79,8 @@ def _in_16_bits(value: Any) -> Any:
 
 def decode_e4m3(student: Namespace, calls: Calls) -> Outcomes:
     """Call `decode_e4m3(bits)` for each of `calls`."""
-    return call_each(student.decode_e4m3, calls)
+    with refused():
+        return call_each(student.decode_e4m3, calls)
 
 
 def stall_value(student: Namespace, calls: Calls) -> Outcomes:

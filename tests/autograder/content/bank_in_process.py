@@ -15,6 +15,7 @@ from autograder.model.task import Lab, Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent
 from autograder.trials.answer_bank import read_bank
 from autograder.trials.entry import Entry
+from peakmem.probes.conversions import compiled
 from tests.answers import BANK
 
 __all__ = ["BANK", "check_bank", "graded_bank"]
@@ -55,7 +56,8 @@ def _grade(lab: Lab, task: Task, entry: Entry, secret: bytes) -> Verdict:
     if task.needs_gpu and not torch.cuda.is_available():
         return could_not_judge(task, "This exercise needs a GPU.", "needs_gpu")
     names: dict[str, object] = {}
-    exec(compile(source, f"<{entry.label}>", "exec"), names)
+    file = f"<{entry.label}>"
+    exec(compiled(source, file) if task.ban.conversions else compile(source, file, "exec"), names)
     student = LocalStudent(names)
     cases = draw(task, secret, entry.label, source.encode())
     try:

@@ -22,6 +22,14 @@ pytestmark = pytest.mark.slow
 #: Wrong answers that self-checks miss, and why.
 PASSES = {
     # Lab 1
+    "lab01-decode_fp32/wrong_buffer_of_a_square_root": "it is right; the grader sees its float32",
+    "lab01-decode_fp32/wrong_by_map": "it is right; the grader sees its float32",
+    "lab01-decode_fp32/wrong_caught": "it is right; the grader sees its float32",
+    "lab01-decode_fp32/wrong_code_from_a_text": "it is right; the grader sees struct's code f",
+    "lab01-decode_fp32/wrong_record_of_both": "it is right; the grader sees its float32",
+    "lab01-decode_e4m3/wrong_numpy_does_it": "it is right; the grader sees its float16",
+    "lab01-encode_fp32/wrong_numpy_rounds": "it is right; the grader sees its float32",
+    "lab01-encode_fp32/wrong_stores_it": "it is right; the grader sees its float32",
     # Lab 2
     # Lab 3
     "lab03-adam_step/wrong_torch_optim": "it computes right; the grader sees torch.optim",

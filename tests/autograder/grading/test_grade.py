@@ -345,6 +345,36 @@ def test_an_input_that_is_the_same_for_everybody_is_never_shown(graded, notebook
     assert not [word for word in fixed if word in json.dumps(result.notebook["cells"][-1])]
 
 
+def test_a_float_of_the_librarys_is_seen_where_no_text_shows_it(graded, notebook):
+    insert(notebook, solution(notebook, DECODE), "KIND = np.sqrt(np.int16(1)).dtype")
+    solution(notebook, DECODE)["source"] = (
+        "def decode_fp32(bits):\n    return float(np.uint32(bits).view(KIND))"
+    )
+    result, verdicts = graded(notebook)
+    assert only(verdicts, DECODE)
+    assert "NotAllowed: float32 does this exercise's work" in verdicts[DECODE].message
+    assert "conversions.py" not in json.dumps(result.notebook), "no trace of the watch"
+
+
+def test_nor_by_a_function_that_earns_more_alone(graded, notebook):
+    """Its second run counts, and must not have it meet a drawn case after a fixed one."""
+    cell = solution(notebook, DECODE)
+    cell["source"] = cell["source"].replace("def decode_fp32", "def right") + (
+        "\nseen, together = set(), []\n"
+        "def decode_fp32(bits):\n"
+        "    seen.add(bits)\n"
+        "    if together or 0 < bits < 0x00800000:\n"
+        "        raise ValueError([b for b in seen if b in (0x3E880000, 0x3E200000)])\n"
+        "    return right(bits)\n"
+    )
+    solution(notebook, ENCODE)["source"] = "def encode_fp32(x):\n    together.append(x)"
+    _, verdicts = graded(notebook)
+    assert verdicts[DECODE].points == 3, "normal numbers are right alone only"
+    assert "raised ValueError" in verdicts[DECODE].message
+    fixed = {str(0x3E88_0000), str(0x3E20_0000)}
+    assert not [word for word in fixed if word in verdicts[DECODE].message]
+
+
 def test_a_function_that_loops_is_stopped_after_two_cases_and_one_alone_with_a_kind_message(
     sandboxes, monkeypatch
 ):

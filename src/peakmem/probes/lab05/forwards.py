@@ -56,4 +56,4 @@ class _Backward:
 
 def gradients_of(model: nn.Module) -> list[Array | None]:
     """Return the gradient of each parameter, or None."""
-    return [None if p.grad is None else p.grad.numpy().copy() for p in model.parameters()]
+    return [None if p.grad is None else p.grad.detach().numpy().copy() for p in model.parameters()]
