@@ -29,7 +29,6 @@ from autograder.sandbox.guest.seccomp import refuse_links
 from autograder.sandbox.guest.wire import WireError, receive, send
 from peakmem.core.serialization import PlainError
 from peakmem.probes import call_probe, describe, is_refusal
-from peakmem.probes.conversions import Watching
 
 __all__ = ["main"]
 
@@ -170,7 +169,11 @@ def _cell(request: dict[str, Any], shell: Any, recorder: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _compiled_as_asked(shell: Any, watched: bool) -> Iterator[None]:
-    transformers = [Watching()] if watched else []
+    transformers = []
+    if watched:
+        from peakmem.probes.conversions import Watching  # loads numpy, which few courses need
+
+        transformers = [Watching()]
     shell.ast_transformers.extend(transformers)
     try:
         yield
