@@ -185,18 +185,15 @@ lifetimes = Task(
         "Operation i's backward is at step 2n-1-i, not n+i.",
         "saves_are_inputs": "Not every operation saves its inputs: `saves` says which values "
         "its backward needs.",
-        "all_kept": "An output that nothing saves need not wait for the backward pass; yours keeps "
-        "all of them.",
+        "all_kept": "Outputs that nothing saves need not wait for the backward pass; yours do.",
         "own_saves_only": "An operation may save its inputs, which other operations made: look "
         "for the name in every operation's `saves`.",
         "last_overwritten": "Yours writes each step over the one before, so an early step can "
         "replace a later one. Raise the last step only, with `max`.",
         "next_step_only": "A value may be read by any later operation, as in a residual "
         "connection, and not only by the next one.",
-        "first_input_only": "An operation may read several values: look at all its `inputs`, not "
-        "only at the first.",
-        "last_input_only": "An operation may read several values: look at all its `inputs`, not "
-        "only at the last.",
+        "first_input_only": "Look at all of an operation's `inputs`, not only at the first.",
+        "last_input_only": "Look at all of an operation's `inputs`, not only at the last.",
         "last_excluded": "last_step is the last step at which the value lives, not the one after.",
         "sources_listed": "Names that no operation makes, such as the network's input, are not "
         "listed.",
