@@ -45,7 +45,8 @@ def refused() -> Iterator[None]:
     peakmem.probes.conversions.NotAllowed: float32 does this exercise's work, ...
     """
     global _found
-    _found = found = []
+    found: list[str] = []
+    _found = found
     try:
         yield
     finally:
