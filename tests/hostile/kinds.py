@@ -10,7 +10,8 @@ __all__ = ["KINDS", "QUICK"]
 _KINDS = {
     # Judging.
     "always-equal objects": "equal-to-everything int-equal-to-everything",
-    "subclasses and classes that lie": "subclasses-of-plain-types lies-about-its-class numpy-scalar-that-lies",
+    "subclasses and classes that lie": "subclasses-of-plain-types lies-about-its-class "
+    "numpy-scalar-that-lies",
     "AST removal of asserts": "deletes-asserts",
     "input transformers": "rewrites-cells",
     "patched run_cell": "patches-the-shell",
