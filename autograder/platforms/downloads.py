@@ -9,6 +9,9 @@ Each platform names the files of a download in its own way:
   folder. The number belongs to this assignment alone.
 - Gradescope: `submission_123/lab01_formats.ipynb`, and one `submission_metadata.yml` with the
   sender and the time of each submission.
+
+Students choose the names of their files, and of folders in them, so these may look like another
+platform's. The platform's own part comes first in a path, and that decides who sent a file.
 """
 
 from __future__ import annotations
@@ -28,11 +31,12 @@ __all__ = ["MAX_FILE_BYTES", "Download", "Sender", "Upload", "open_download"]
 MAX_FILE_BYTES = 64 * 2**20  # bytes of one unpacked file; larger notebooks can't be graded
 
 _METADATA = "submission_metadata.yml"
+_MOODLES = "_assignsubmission_"  # in each of its paths, before the student's part
 _CANVAS = re.compile(
     r"(?P<name>[^/]+?)_(?:(?P<late>LATE)_)?(?P<user>\d+|[A-Za-z0-9]{5})_\d+_(?P<file>[^/]+)"
 )
 _MOODLE = re.compile(
-    r"(?P<name>[^/]+)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)[_/]+(?P<file>.+)"
+    r"(?P<name>[^/]+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)[_/]+(?P<file>.+)"
 )
 _LEFT_BY_PROGRAMS = re.compile(r"(.*/)?(__MACOSX/.*|\._[^/]*|\.DS_Store|Thumbs\.db)")
 
@@ -144,12 +148,13 @@ def _bounded(name: str, data: bytes) -> bytes:
 
 def _download(path: Path, files: _Files) -> Download:
     files = {name: read for name, read in files.items() if not _LEFT_BY_PROGRAMS.fullmatch(name)}
+    # A student may submit a file of this name too: on Gradescope, deeper; on Moodle, in a folder.
     metadata = [name for name in files if PurePosixPath(name).name == _METADATA]
-    if metadata:
-        where = min(metadata, key=len)  # a student may submit a file of this name too
-        found = _of_gradescope(files, where)
+    if own := [name for name in metadata if _MOODLES not in name]:
+        found = _of_gradescope(files, min(own, key=len))
     else:
-        found = max(_of_canvas(files), _of_moodle(files), key=lambda it: len(it.uploads))
+        # Moodle's first: there, a file's own name may look like one of Canvas's.
+        found = max(_of_moodle(files), _of_canvas(files), key=lambda it: len(it.uploads))
     if not found.uploads:
         some = ", ".join(sorted(files)[:3]) or "no file"
         raise ValueError(
@@ -164,7 +169,8 @@ def _download(path: Path, files: _Files) -> Download:
 def _of_canvas(files: _Files) -> Download:
     uploads = []
     for path, read in files.items():
-        if match := _CANVAS.fullmatch(PurePosixPath(path).name):
+        match = _CANVAS.fullmatch(PurePosixPath(path).name)
+        if match and _MOODLES not in str(PurePosixPath(path).parent):
             sender = Sender(match["name"], f"{match['name']}_{match['user']}", match["user"])
             uploads.append(
                 Upload(path, (sender,), match["file"], read, late=match["late"] is not None)

@@ -20,6 +20,7 @@ import pytest
 
 from tests.grading import LAB05, REPOSITORY, Class, cell_of, course_copy, released, solved
 from tests.hostile.answers import ANSWERS
+from tests.hostile.beneath import BENEATH
 from tests.hostile.deceive import DECEIVE
 from tests.hostile.kernel import KERNEL
 from tests.hostile.kinds import QUICK
@@ -29,7 +30,7 @@ from tests.hostile.use_up import USE_UP
 from tests.sandbox import require_sandbox
 from tests.sharing import shared
 
-_TABLES = (DECEIVE, ANSWERS, REACH, KERNEL, USE_UP)
+_TABLES = (DECEIVE, ANSWERS, BENEATH, REACH, KERNEL, USE_UP)
 ATTACKS = [attack for table in _TABLES for attack in table]
 ROOMS = ("quick", "all", "all, as a user")
 SECRET = "5ec2e7" * 11  # the course's secret, easy to find wherever it should not be

@@ -10,18 +10,20 @@ __all__ = ["KINDS", "QUICK"]
 _KINDS = {
     # Judging.
     "always-equal objects": "equal-to-everything int-equal-to-everything",
-    "subclasses and classes that lie": "subclasses-of-plain-types lies-about-its-class",
+    "subclasses and classes that lie": "subclasses-of-plain-types lies-about-its-class "
+    "numpy-scalar-that-lies",
     "AST removal of asserts": "deletes-asserts",
     "input transformers": "rewrites-cells",
     "patched run_cell": "patches-the-shell",
     "patched numpy, torch and builtins": "patched-libraries",
     "patched peakmem": "patched-peakmem",
     "reading frames": "reads-frames traces-all-calls",
-    "reading linecache, In and pre_run_cell": "listens-to-cells",
-    "forged replies on the socket": "forged-replies forged-verdict forged-exception",
+    "reading linecache, In and pre_run_cell": "listens-to-cells source-that-lies",
+    "forged replies on the socket": "forged-replies forged-verdict forged-exception "
+    "answers-from-the-socket",
     "outcomes that are long and odd to read": "forged-outcomes",
     "odd replies on the socket": "arrays-in-the-frame arrays-as-question a-thread-that-stays",
-    "shadow modules": "shadow-modules",
+    "shadow modules": "shadow-modules import-hooks",
     # Answers.
     "nan": "nan keys-of-nan",
     "negative": "negative",
@@ -40,6 +42,7 @@ _KINDS = {
     "notebooks, gradebook, journal, peers, home": "reads-the-graders-files searches-the-disk",
     "the grader's own modules": "imports-the-grader",
     "/proc and the environment": "reads-the-graders-processes kills-the-grader",
+    "memory and descriptors of others": "shared-mappings memory-of-others inherited-descriptors",
     "network and abstract sockets": "socket other-sockets",
     "DNS": "name-lookup",
     "the scheduler's port": "scheduler",
@@ -52,6 +55,7 @@ _KINDS = {
     "segfault": "crash-in-a-cell crashes-in-many-cells recursion-without-end code-nested-too-deep",
     "SIGSTOP of itself": "stops-itself",
     "loops that ignore signals": "endless-loop-that-catches-all sleeper sleeps-as-if-for-the-disk",
+    "hooks of the interpreter": "hooks-of-the-interpreter",
     "memory in RAM": "memory-bomb memory-bomb-of-many-processes",
     "memory in tmpfs and shared memory": "memory-bomb-in-shm memory-of-no-process",
     "memory that is let go of": "lets-go-of-shared-memory",
@@ -83,7 +87,8 @@ _KINDS = {
     "retyped cells": "retyped-grade-cells",
     "a forged timestamp or student id": "forged-identity",
     # People.
-    "script injection": "script forged-outputs pictures-with-scripts attached-scripts",
+    "script injection": "script forged-outputs pictures-with-scripts attached-scripts "
+    "outputs-of-many-kinds scripts-in-metadata",
     "CSV formula injection": "formula formula=1+1",
     "text that breaks writing": "half-a-character",
     "HTML that is slow to clean": "html-that-is-slow-to-clean many-outputs-slow-to-clean",

@@ -111,6 +111,22 @@ def _attached_scripts(notebook: Notebook) -> None:
             cell["source"] += "\n![x](attachment:x.svg) <script>steal()</script>"
 
 
+def _scripts_in_metadata(notebook: Notebook) -> None:
+    evil = '"><script>steal()</script>{{ config }}\x1b[2J'
+    state = {"x": {"model_module": "https://evil.example/x.js", "model_name": evil, "state": {}}}
+    notebook["metadata"] |= {
+        "title": evil,
+        "authors": [{"name": evil}],
+        "kernelspec": {"display_name": evil, "language": evil, "name": f"../../{evil}"},
+        "language_info": {"name": evil, "pygments_lexer": evil, "file_extension": "/../../x"},
+        "widgets": {"application/vnd.jupyter.widget-state+json": {"state": state}},
+    }
+    for number, cell in enumerate(notebook["cells"]):
+        cell["metadata"] |= {"tags": [evil], "name": evil, "slideshow": {"slide_type": evil}}
+        if cell["id"] != _SOLUTION:
+            cell["id"] = f"<script>{number}\x1b[2J"
+
+
 def _odd_numbers(notebook: Notebook) -> None:
     notebook["metadata"]["odd"] = [float("nan"), float("-inf"), 10**4000]
     for cell in notebook["cells"]:
@@ -131,6 +147,7 @@ def _nothing(notebook: Notebook) -> None:
 
 STRUCTURES = [
     Structure("no-metadata", _no_metadata, 4),
+    Structure("scripts-in-metadata", _scripts_in_metadata, 4),
     Structure("all-grade-ids-alike", _all_grade_ids_alike, 4),
     Structure("duplicated-grade-cells", _duplicated, 4),
     Structure("deleted", _deleted, 0),

@@ -70,8 +70,8 @@ def _next_step_only(graph: _Graph, training: bool) -> _Lives:
     return _lives(chain, training)
 
 
-def _one_input_only(graph: _Graph, training: bool, place: int) -> _Lives:
-    return _lives([{**op, "inputs": [op["inputs"][place]]} for op in graph], training)
+def _first_input_only(graph: _Graph, training: bool) -> _Lives:
+    return _lives([{**op, "inputs": op["inputs"][:1]} for op in graph], training)
 
 
 def _sources_listed(graph: _Graph, training: bool) -> _Lives:
@@ -165,8 +165,7 @@ lifetimes = Task(
             ),
             "last_overwritten": _last_overwritten,
             "next_step_only": _next_step_only,
-            "first_input_only": lambda graph, training: _one_input_only(graph, training, 0),
-            "last_input_only": lambda graph, training: _one_input_only(graph, training, -1),
+            "first_input_only": _first_input_only,
             "last_excluded": lambda graph, training: [
                 (name, first, last + 1) for name, first, last in _lives(graph, training)
             ],
@@ -185,15 +184,16 @@ lifetimes = Task(
         "Operation i's backward is at step 2n-1-i, not n+i.",
         "saves_are_inputs": "Not every operation saves its inputs: `saves` says which values "
         "its backward needs.",
-        "all_kept": "Outputs that nothing saves need not wait for the backward pass; yours do.",
+        "all_kept": "An output that nothing saves need not wait for the backward pass; yours keeps "
+        "all of them.",
         "own_saves_only": "An operation may save its inputs, which other operations made: look "
         "for the name in every operation's `saves`.",
         "last_overwritten": "Yours writes each step over the one before, so an early step can "
         "replace a later one. Raise the last step only, with `max`.",
         "next_step_only": "A value may be read by any later operation, as in a residual "
         "connection, and not only by the next one.",
-        "first_input_only": "Look at all of an operation's `inputs`, not only at the first.",
-        "last_input_only": "Look at all of an operation's `inputs`, not only at the last.",
+        "first_input_only": "An operation may read several values: look at all its `inputs`, not "
+        "only at the first.",
         "last_excluded": "last_step is the last step at which the value lives, not the one after.",
         "sources_listed": "Names that no operation makes, such as the network's input, are not "
         "listed.",

@@ -183,6 +183,41 @@ def test_gradescope_tells_who_and_when(tmp_path, out, capsys):
     assert times["emmy"] == times["rene"] == datetime.fromisoformat("2026-11-21T08:00:00+01:00")
 
 
+# In flat names, folders and files, students choose whatever follows the platform's own part.
+FORGED = """submission_9:
+  :submitters:
+  - :name: Ada Lovelace
+    :sid: ada
+  :created_at: 2020-01-01 00:00:00 Z
+"""
+SENT = "assignsubmission_file"
+IMPERSONATED = {
+    "metadata of one's own": {
+        f"Emmy Noether_124_{SENT}_/submission_metadata.yml": FORGED.encode(),
+        f"Emmy Noether_124_{SENT}_/submission_9/{LAB}.ipynb": notebook("emmy"),
+    },
+    "a flat name in a flat name": {
+        f"Emmy Noether_124_{SENT}_x-Ada Lovelace_123_{SENT}_{LAB}.ipynb": notebook("emmy"),
+    },
+    "Canvas's names in a folder of Moodle's": {
+        f"Emmy Noether_124_{SENT}_/lovelaceada_4711_98765_{LAB}.ipynb": notebook("emmy"),
+    },
+    "metadata beside a file on Canvas": {
+        "noetheremmy_4712_9_submission_metadata.yml": FORGED.encode(),
+        f"noetheremmy_4712_98_lovelaceada_4711_99_{LAB}.ipynb": notebook("emmy"),
+    },
+}
+
+
+@pytest.mark.parametrize("files", IMPERSONATED.values(), ids=IMPERSONATED)
+@pytest.mark.parametrize("others", [True, False], ids=["beside others", "alone"])
+def test_no_name_that_a_student_chooses_makes_them_another(tmp_path, out, capsys, files, others):
+    rene = {f"René Descartes_126_{SENT}_/{LAB}.ipynb": notebook("rene")}
+    told = collect(zipped(tmp_path / "d.zip", {**files, **(rene if others else {})}), out, capsys)
+    assert "ada" not in told["placed"]
+    assert ("rene" in told["placed"]) == (others and "noetheremmy" not in str(files))
+
+
 def test_receipts_of_other_labs_and_columns_of_ones_own_stay(tmp_path, out, capsys):
     (out / "receipts.csv").write_text(
         "student;lab;received;folder;my notes\n"
