@@ -209,10 +209,11 @@ def large_step():
             below.append(host.live_bytes / P)
             made[0].step()
 
-    found = measure_call(two_steps, device=DEVICE, track=[params, [p.grad for p in params]])
+    track = [params, [p.grad for p in params]]
+    found = measure_call(two_steps, device=DEVICE, track=track, count_numpy=True)
     kept = found.live_after_bytes - found.live_before_bytes
     made[0].zero_grad()
-    rise = (found.rise_bytes - 2**16) / params[0].nbytes
+    rise = (found.rise_bytes + found.numpy_peak_bytes - 2**16) / params[0].nbytes
     print(f"the device's peak besides parameters and gradients: {rise:.1f} times the largest one")
     return {
         "host": [*below, host.live_bytes / P],
@@ -227,13 +228,14 @@ def after_large_step(which):
     return large_step()[which]
 
 
-def three_after_a_step():
-    """Return the values of three parameters after a step: the first has no gradient."""
+def three_after_a_step(which):
+    """Return three parameters' values after a step, or the host's bytes; one has no gradient."""
     params = [torch.ones(1, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     for param in params[1:]:
         param.grad = torch.full_like(param, 0.5)
-    OffloadedAdam(params, HostTier(), lr=0.1).step()
-    return [round(param.item(), 6) for param in params]
+    host = HostTier()
+    OffloadedAdam(params, host, lr=0.1).step()
+    return [round(param.item(), 6) for param in params] if which == "values" else host.live_bytes
 
 
 WRITE = "write m and v back, both, in every step"
@@ -248,10 +250,20 @@ self_check(
         Case(([0.5, -2.0],), [0.9, 0.978237], "hand on betas", kwargs={"betas": (0.5, 0.9)}),
         Case(([0.5, None, -2.0],), [0.9, 0.9, 0.95595], "None leaves even the step count alone"),
         Case(
-            (),
+            ("values",),
             [1, 0.9, 0.9],
             "each counts its own steps; skip None only",
             function=three_after_a_step,
+        ),
+        Case(
+            ("host bytes",),
+            32,
+            "two float64 moments for each of two",
+            function=three_after_a_step,
+            wrong={
+                16: "give m and v the parameter's dtype: torch.zeros_like(param)",
+                48: "no gradient, no moments: `continue` before you make them",
+            },
         ),
         Case(
             ("host",),
@@ -342,11 +354,15 @@ x = torch.ones(4, 1024, device=DEVICE)
 def output_of(layers):
     """Return what (1, 1) becomes, or what else went wrong."""
     ones = torch.ones(1, 2, device=DEVICE)
-    output = stream_forward(layers, ones).tolist()
+    output = stream_forward(layers, ones)
     if not torch.is_grad_enabled():
         torch.set_grad_enabled(True)
         return OFF
-    return output if ones.tolist() == [[1, 1]] else "x was changed: others may still need it"
+    if ones.tolist() != [[1, 1]]:
+        return "x was changed: others may still need it"
+    if not isinstance(output, torch.Tensor):
+        return f"a {type(output).__name__}: return a tensor"
+    return GRAPH if output.requires_grad else output.tolist()
 
 
 def layers_at_once():
@@ -357,16 +373,17 @@ def layers_at_once():
     return rise <= 2 * eight[0].weight_bytes + 2**18
 
 
-OFF = "gradients are switched off afterwards"
+OFF, GRAPH = "gradients are switched off afterwards", "the output requires a gradient"
 ENDS = {OFF: "use `with torch.no_grad():`, which ends"}
+ALL = {GRAPH: "compute each layer under torch.no_grad(), the last one, too"}
 HELD = "a list, a variable or autograd holds a layer; compute under torch.no_grad()"
 self_check(
     output_of,
     [
         Case(([],), [[1, 1]], "without layers the output is x", label="no layers", wrong=ENDS),
-        Case((two[:1],), [[2, 1]], "call what load() returns", label="one layer"),
+        Case((two[:1],), [[2, 1]], "call what load() returns", label="one layer", wrong=ALL),
         Case((two,), [[2, 3]], "each layer takes the output of the one before", label="two layers"),
-        Case((two[::-1],), [[3, 2]], "the first entry runs first", label="the other way round"),
+        Case((two[1:] + two,), [[3, 5]], "each runs, the first entry first", label="three layers"),
         Case((), True, HELD, label="at most two layers at once", function=layers_at_once),
     ],
 )
@@ -738,8 +755,8 @@ if predicted(predicted_leak_mib, question="MiB at the peak with twelve batches?"
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Write `mean_squares(host, handles)`, with the same results in less memory. **Convention:** at most 3 times the
-# largest batch and 256 KiB are on the device at once. A shape may come twice, with other values. The host keeps
-# its batches.
+# largest batch and 256 KiB are on the device at once, numpy arrays included. A shape may come twice, with other
+# values. The host stays as it is.
 #
 # *Points:* the results 1, the peak 1.
 #
@@ -762,36 +779,41 @@ def mean_squares(host: HostTier, handles: list) -> list[float]:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab06-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 6.5, find the leak
 def means_of(*values):
-    """Return the means of batches of these values, some of which share a shape."""
+    """Return the means of batches whose rows are (0, value); some batches share a shape."""
     host = HostTier()
-    rows = [2, 1, 2][: len(values)]
-    handles = [host.put(torch.full((n, 4), v)) for n, v in zip(rows, values, strict=True)]
-    return mean_squares(host, handles)
+    batches = [torch.tensor([[0, v]] * n) for n, v in zip((2, 1, 2), values, strict=False)]
+    handles = [host.put(batch) for batch in batches]
+    given = list(handles)
+    means = mean_squares(host, handles)
+    return means if handles == given else "the list of handles was changed: it is the caller's"
 
 
 def peak_of(times):
     """Return whether the device's peak is within the bound; the batches come `times` times."""
     host = HostTier()
     handles = [host.put(torch.ones(rows, 1024, device=DEVICE)) for rows in LENGTHS]
-    rise = measure_call(mean_squares, host, handles * times, device=DEVICE).rise_bytes
+    before = (host.live_bytes, host.bytes_out)
+    found = measure_call(mean_squares, host, handles * times, device=DEVICE, count_numpy=True)
+    rise = found.rise_bytes + found.numpy_peak_bytes
     print(f"{12 * times} batches: {rise / MIB:.1f} MiB at the peak, and 6.25 are allowed")
-    if host.live_bytes < sum(handle.nbytes for handle in handles):
-        return FREED
+    if (host.live_bytes, host.bytes_out) != before:
+        return OTHER
     return rise <= 3 * handles[0].nbytes + 2**18
 
 
-FREED = "batches are gone from the host"
-KEEP = {FREED: "no host.free: the batches are the caller's"}
+OTHER = "the host isn't as it was"
+KEEP = {OTHER: "no put, write or free: the batches are the caller's"}
 STALE = "the second batch of a shape has values of its own"
 HELD = "what still holds the batches of other shapes?"
 self_check(
     means_of,
     [
         Case((), [], "no batches, no numbers", label="no batches"),
-        Case((2.0, 2.0, 4.0), [4, 4, 16], STALE, label="shapes (2, 4), (1, 4), (2, 4)"),
+        Case((2.0, 2.0, 400.0), [2, 2, 80_000], STALE, label="shapes (2, 2), (1, 2), (2, 2)"),
         Case((1,), True, HELD, label="the peak of twelve", function=peak_of, wrong=KEEP),
         Case((2,), True, HELD, label="the peak of twice twelve", function=peak_of, wrong=KEEP),
     ],
+    equal=close(1e-5),
 )
 
 # %% nbgrader={"grade": true, "grade_id": "lab06-find_the_leak", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}

@@ -177,3 +177,79 @@ def mean_squares(host, handles):
         means.append((batch * batch).mean().item())
         host.free(handle)
     return means
+
+
+# %% right: norm
+"""By the norm, which rounds differently."""
+import torch
+
+
+def mean_squares(host, handles):
+    means = []
+    for handle in handles:
+        batch = host.get(handle)
+        means.append((torch.linalg.vector_norm(batch) ** 2 / batch.numel()).item())
+    return means
+
+
+# %% wrong: arrays_kept
+"""Keeps all batches as numpy arrays. [earns 1]"""
+
+
+def mean_squares(host, handles):
+    arrays = [host.get(handle).numpy().copy() for handle in handles]
+    return [float((array * array).mean()) for array in arrays]
+
+
+# %% wrong: squares_written
+"""Writes the squares over the batches on the host."""
+
+
+def mean_squares(host, handles):
+    means = []
+    for handle in handles:
+        squares = host.get(handle).square_()
+        host.write(handle, squares)
+        means.append(squares.mean().item())
+    return means
+
+
+# %% wrong: batches_put_again
+"""Frees each batch and puts it again, under a handle that the caller doesn't know."""
+
+
+def mean_squares(host, handles):
+    means = []
+    for handle in handles:
+        batch = host.get(handle)
+        host.free(handle)
+        means.append(batch.square().mean().item())
+        host.put(batch)
+    return means
+
+
+# %% wrong: handles_used_up
+"""Takes each handle out of the caller's list."""
+
+
+def mean_squares(host, handles):
+    means = []
+    while handles:
+        means.append(host.get(handles.pop(0)).square().mean().item())
+    return means
+
+
+# %% wrong: square_of_the_mean
+"""Squares the mean. [earns 0]"""
+
+
+def mean_squares(host, handles):
+    return [host.get(handle).mean().square().item() for handle in handles]
+
+
+# %% wrong: in_float16
+"""Computes in 16 bits to save memory. [earns 0]"""
+
+
+def mean_squares(host, handles):
+    return [host.get(handle).half().square().mean().item() for handle in handles]

@@ -870,3 +870,219 @@ class OffloadedAdam:
 
     def zero_grad(self):
         pass
+
+
+# %% wrong: last_ones_kept
+"""Holds the last parameter's moments until the next step. [earns 3]"""
+import torch
+
+
+class OffloadedAdam:
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.lr, self.betas, self.eps = lr, betas, eps
+        self.own = {}
+        self.m = self.v = None
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            if i not in self.own:
+                zero = torch.zeros_like(p)
+                self.own[i] = [0, self.host.put(zero), self.host.put(zero)]
+                del zero
+            self.own[i][0] += 1
+            t, hm, hv = self.own[i]
+            m = self.host.get(hm).mul_(b1).add_(p.grad, alpha=1 - b1)
+            v = self.host.get(hv).mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+            self.host.write(hm, m)
+            self.host.write(hv, v)
+            v.div_(1 - b2**t).sqrt_().add_(self.eps)
+            p.addcdiv_(m, v, value=-self.lr / (1 - b1**t))
+            self.m, self.v = m, v
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: last_one_kept_in_numpy
+"""Holds a copy of the last m in a numpy array. [earns 3]"""
+import torch
+
+
+class OffloadedAdam:
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.lr, self.betas, self.eps = lr, betas, eps
+        self.own = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            if i not in self.own:
+                zero = torch.zeros_like(p)
+                self.own[i] = [0, self.host.put(zero), self.host.put(zero)]
+                del zero
+            self.own[i][0] += 1
+            t, hm, hv = self.own[i]
+            m = self.host.get(hm).mul_(b1).add_(p.grad, alpha=1 - b1)
+            v = self.host.get(hv).mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+            self.host.write(hm, m)
+            self.host.write(hv, v)
+            v.div_(1 - b2**t).sqrt_().add_(self.eps)
+            p.addcdiv_(m, v, value=-self.lr / (1 - b1**t))
+            self.last_m = m.numpy().copy()
+            del m, v
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: made_without_gradient
+"""Makes the moments of all parameters in the first step. [earns 3]"""
+import torch
+
+
+class OffloadedAdam:
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.lr, self.betas, self.eps = lr, betas, eps
+        self.own = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if i not in self.own:
+                zero = torch.zeros_like(p)
+                self.own[i] = [0, self.host.put(zero), self.host.put(zero)]
+                del zero
+            if p.grad is None:
+                continue
+            self.own[i][0] += 1
+            t, hm, hv = self.own[i]
+            m = self.host.get(hm).mul_(b1).add_(p.grad, alpha=1 - b1)
+            v = self.host.get(hv).mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+            self.host.write(hm, m)
+            self.host.write(hv, v)
+            v.div_(1 - b2**t).sqrt_().add_(self.eps)
+            p.addcdiv_(m, v, value=-self.lr / (1 - b1**t))
+            del m, v
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: v_not_written_back
+"""Writes m back, and not v. [earns 2]"""
+import torch
+
+
+class OffloadedAdam:
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.lr, self.betas, self.eps = lr, betas, eps
+        self.own = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            if i not in self.own:
+                zero = torch.zeros_like(p)
+                self.own[i] = [0, self.host.put(zero), self.host.put(zero)]
+                del zero
+            self.own[i][0] += 1
+            t, hm, hv = self.own[i]
+            m = self.host.get(hm).mul_(b1).add_(p.grad, alpha=1 - b1)
+            v = self.host.get(hv).mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+            self.host.write(hm, m)
+            v.div_(1 - b2**t).sqrt_().add_(self.eps)
+            p.addcdiv_(m, v, value=-self.lr / (1 - b1**t))
+            del m, v
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: m_not_written_back
+"""Writes v back, and not m. [earns 2]"""
+import torch
+
+
+class OffloadedAdam:
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.lr, self.betas, self.eps = lr, betas, eps
+        self.own = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            if i not in self.own:
+                zero = torch.zeros_like(p)
+                self.own[i] = [0, self.host.put(zero), self.host.put(zero)]
+                del zero
+            self.own[i][0] += 1
+            t, hm, hv = self.own[i]
+            m = self.host.get(hm).mul_(b1).add_(p.grad, alpha=1 - b1)
+            v = self.host.get(hv).mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+            self.host.write(hv, v)
+            v.div_(1 - b2**t).sqrt_().add_(self.eps)
+            p.addcdiv_(m, v, value=-self.lr / (1 - b1**t))
+            del m, v
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: moments_of_another_dtype
+"""Makes moments in torch's usual dtype. [earns 2]"""
+import torch
+
+
+class OffloadedAdam:
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.lr, self.betas, self.eps = lr, betas, eps
+        self.own = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            if i not in self.own:
+                zero = torch.zeros(p.shape)
+                self.own[i] = [0, self.host.put(zero), self.host.put(zero)]
+                del zero
+            self.own[i][0] += 1
+            t, hm, hv = self.own[i]
+            m = self.host.get(hm).mul_(b1).add_(p.grad, alpha=1 - b1)
+            v = self.host.get(hv).mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+            self.host.write(hm, m)
+            self.host.write(hv, v)
+            v.div_(1 - b2**t).sqrt_().add_(self.eps)
+            p.addcdiv_(m, v, value=-self.lr / (1 - b1**t))
+            del m, v
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None

@@ -209,3 +209,39 @@ def stream_forward(host_layers, x):
         while host_layers:
             x = host_layers.pop(0).load()(x)
     return x
+
+
+# %% wrong: graph_recorded
+"""The last layer computes outside of no_grad. [earns 1]"""
+import torch
+
+
+def stream_forward(host_layers, x):
+    with torch.no_grad():
+        for host_layer in host_layers[:-1]:
+            x = host_layer.load()(x)
+    return host_layers[-1].load()(x) if host_layers else x
+
+
+# %% wrong: array_returned
+"""Returns an array in place of a tensor. [earns 2]"""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    for host_layer in host_layers:
+        x = host_layer.load()(x)
+    return x.numpy()
+
+
+# %% wrong: two_layers_only
+"""Runs the first two layers, however many there are."""
+import torch
+
+
+@torch.no_grad()
+def stream_forward(host_layers, x):
+    for host_layer in host_layers[:2]:
+        x = host_layer.load()(x)
+    return x

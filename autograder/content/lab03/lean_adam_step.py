@@ -14,7 +14,15 @@ from autograder.content.lab03.adam_step import MISTAKES, NO_TORCH_OPTIM, judge_m
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.probes.lab03 import large_tensors, pieces_of, sums_of_pieces
 
-__all__ = ["FLOAT32_TOLERANCE", "SLACK_BYTES", "lean_adam_step", "watched_model", "watched_places"]
+__all__ = [
+    "FLOAT32_TOLERANCE",
+    "SLACK_BYTES",
+    "UNEVEN",
+    "is_even",
+    "lean_adam_step",
+    "watched_model",
+    "watched_places",
+]
 
 _EQUAL, _BUDGET = "equal results", "under the budget"
 _KIB, _MIB = 2**10, 2**20
@@ -101,8 +109,8 @@ def _large_step(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     results = judge_models([model], inputs["options"], said, FLOAT32_TOLERANCE)
     if not results.ok:  # small tensors may be one piece, so pieces show here
         return replace(results, mistakes=(*results.mistakes, "uneven_pieces"))
-    if inputs["large"].get("even") and not _is_even(value.get("spread")):
-        return Finding(False, _UNEVEN, ("uneven_pieces",))
+    if inputs["large"].get("even") and not is_even(value.get("spread")):
+        return Finding(False, UNEVEN, ("uneven_pieces",))
     if not _has_sums(inputs["large"], tensors, inputs["options"]["lr"], value.get("sums")):
         said = "Not all values of the large tensors are what Adam makes of them."
         return Finding(False, said, ("uneven_pieces",))
@@ -122,11 +130,12 @@ def _large_step(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     return Finding(False, _RISE, _piece(shapes, (rise_bytes or 0) - state_bytes))
 
 
-def _is_even(spread: Any) -> bool:
+def is_even(spread: Any) -> bool:
+    """Tell whether the values of a parameter, equal at the start, are equal after the steps."""
     return type(spread) is float and spread <= FLOAT32_TOLERANCE * _LR
 
 
-_UNEVEN = (
+UNEVEN = (
     "All values of a parameter, and of its gradient, were equal. After your step some values of "
     "the parameter differ."
 )

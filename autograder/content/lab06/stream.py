@@ -116,6 +116,8 @@ def _within(inputs: Mapping[str, Any], value: Mapping[str, Any], answer: Answer)
     if answer.breaks_budget(rise_bytes, 2 * layer_bytes + _SLACK_BYTES):
         every = (rise_bytes or 0) >= _COUNT * layer_bytes
         return Finding(False, _RISE, ("all_layers_at_once",) if every else ("three_at_once",))
+    if value.get("requires_grad") is not False:
+        return Finding(False, "", ("graph_recorded",))
     return Finding(True)
 
 
@@ -150,6 +152,8 @@ stream_forward = Task(
         "that will not come: compute under torch.no_grad().",
         "three_at_once": "A third layer is loaded while two are still alive. Free a layer before "
         "you load the one after the next: a variable holds it until you assign to it again.",
+        "graph_recorded": "Your output requires a gradient: autograd recorded a graph, which keeps "
+        "weights on the device. Compute every layer under torch.no_grad(), the last one, too.",
         "gradients_left_off": "After your function, torch no longer records gradients. Use `with "
         "torch.no_grad():`, which ends.",
         "returns_the_input": "Your function returns its input. Keep each layer's output: "

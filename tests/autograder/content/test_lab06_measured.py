@@ -24,6 +24,7 @@ from autograder.content.lab06.stream import stream_forward
 from autograder.model.judge import judge_answer
 from autograder.model.task import Answer, Case, Finding, Task
 from autograder.sandbox.host.sandbox import Sandbox
+from peakmem.probes.lab03 import large_tensors
 from peakmem.probes.lab06 import PROGRAMS, run_program
 from tests.autograder.uses import names_used
 
@@ -54,7 +55,12 @@ def _stream_answer(case: Case) -> dict[str, Any]:
     for filling in case.inputs["fillings"]:
         value = math.tanh(filling * value)
     layer_bytes = 4 * case.inputs["width"] ** 2
-    return {"rise_bytes": 2 * layer_bytes, "loads": list(range(10)), "corners": [value] * 2}
+    return {
+        "rise_bytes": 2 * layer_bytes,
+        "requires_grad": False,
+        "loads": list(range(10)),
+        "corners": [value] * 2,
+    }
 
 
 def _saved_answer(case: Case) -> dict[str, Any]:
@@ -158,6 +164,39 @@ def test_adam_counts_numpy_what_is_kept_and_what_zero_grad_leaves() -> None:
     assert _finding("adam", cleared=False).mistakes == ("zero_grad_does_nothing",)
 
 
+def test_adam_keeps_nothing_between_steps_even_where_the_kernel_has_room() -> None:
+    cases = offloaded_adam.cases(np.random.default_rng(0))
+    case = next(case for case in cases if case.inputs.get("large", {}).get("even"))
+    large = case.inputs["large"]
+    model = {**watched_model(large, large_tensors(large["shapes"], large["seed"], even=True))}
+    (path,) = torch_paths([model | {"skipped": large["skipped"]}], case.inputs["options"])
+    rows = [np.stack(values).astype(np.float32) for values in zip(*path, strict=True)]
+    sizes = [n for (n,) in large["shapes"]]
+    first = 8 * (sizes[0] + sizes[2] + sizes[4])  # the second gradient comes late, the fourth never
+    right = {
+        "models": [{"parameters": rows, "changed": None, "state_used": True}],
+        "live_bytes": [0, first, first + 8 * sizes[1]],
+        "rise_bytes": MIB,
+        "numpy_rise_bytes": MIB,
+        "kept_bytes": 0,
+        "numpy_kept_bytes": 0,
+        "spread": 0.0,
+        "cleared": True,
+    }
+
+    def found(**changes: Any) -> list[tuple[bool, tuple[str, ...]]]:
+        both = judge_answer(offloaded_adam, case, Answer(right | changes)).values()
+        return [(finding.ok, finding.mistakes) for finding in both]
+
+    passes = (True, ())
+    assert found() == [passes, passes]
+    kept = (False, ("keeps_on_the_device",))
+    assert found(kept_bytes=MIB // 8) == found(numpy_kept_bytes=MIB // 8) == [kept, passes]
+    everywhere = [0, 8 * sum(sizes), 8 * sum(sizes)]
+    assert found(live_bytes=everywhere) == [passes, (False, ("made_without_gradient",))]
+    assert not any(ok for ok, _ in found(spread=0.1))
+
+
 def test_adam_has_to_make_the_measured_steps_as_it_makes_the_small_ones() -> None:
     (model,) = _honest("adam")[1]["models"]
     for rows in (
@@ -205,6 +244,7 @@ def test_streaming_needs_every_layer_in_a_run_of_few_bytes() -> None:
 
 def test_streaming_judges_the_output_of_the_measured_call() -> None:
     right = _honest("stream")[1]["corners"]
+    assert _finding("stream", "within", requires_grad=True).mistakes == ("graph_recorded",)
     for corners in ([0.5, 0.5], [math.nan] * 2, right[:1], [right[0], 0.5], "right"):
         assert not _finding("stream", "within", corners=corners).ok
     chain = [math.tanh(filling) for filling in _honest("stream")[0].inputs["fillings"]]

@@ -4,6 +4,7 @@ from peakmem.probes.lab03.adam import adam_step, gradients_of
 from peakmem.probes.lab03.backward import step_in_backward
 from peakmem.probes.lab03.leak import find_the_leak
 from peakmem.probes.lab03.lean_adam import (
+    kept_by_python,
     large_tensors,
     lean_adam_step,
     pieces_of,
@@ -24,6 +25,7 @@ __all__ = [
     "find_the_leak",
     "gradients_of",
     "is_view",
+    "kept_by_python",
     "large_tensors",
     "largest_model",
     "lean_adam_step",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from peakmem.measure import meter
 from peakmem.probes import Namespace, earlier_objects_set_aside
 from peakmem.probes.lab03.adam import Step, report_of, train_in_turns
 
-__all__ = ["large_tensors", "lean_adam_step", "pieces_of", "sums_of_pieces"]
+__all__ = ["kept_by_python", "large_tensors", "lean_adam_step", "pieces_of", "sums_of_pieces"]
 
 Array = npt.NDArray[Any]
 
@@ -133,11 +133,11 @@ def _large(
         "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
         "numpy_rise_bytes": measured.numpy_peak_bytes,
         "kept_bytes": measured.live_bytes - measured.baseline_bytes,
-        "numpy_kept_bytes": _kept_by_python(_LargeRun(step, options, **large)),
+        "numpy_kept_bytes": kept_by_python(_LargeRun(step, options, **large).train),
     }
 
 
-def _kept_by_python(run: _LargeRun) -> int:
+def kept_by_python(train: Callable[[], object]) -> int:
     """Return numpy's and Python's bytes live after a training, in a run of its own.
 
     Tracing is slow, hence the separate run. Blocks of up to 512 bytes don't count, because hundreds
@@ -145,7 +145,7 @@ def _kept_by_python(run: _LargeRun) -> int:
     """
     tracemalloc.start()
     try:
-        run.train()
+        train()
         gc.collect()
         snapshot = tracemalloc.take_snapshot()
     finally:

@@ -13,7 +13,7 @@ import torch
 from peakmem.execute.host_memory import HostTier
 from peakmem.measure import meter
 from peakmem.probes import Namespace, earlier_objects_set_aside
-from peakmem.probes.lab03 import large_tensors
+from peakmem.probes.lab03 import kept_by_python, large_tensors, sums_of_pieces
 
 __all__ = ["offloaded_adam"]
 
@@ -34,15 +34,18 @@ def offloaded_adam(
     its values after the call. `changed` names the first object that a call changed but shouldn't
     have; None if there is none. `state_used` says whether anything is on the host.
 
-    `large` has the form of lab 3's `lean_adam_step` probe. Returns `models`, the one model's
-    watched values in the form above; `live_bytes`, the host's bytes before the first step and after
-    each step; and `cleared`, whether zero_grad() left only zero gradients. If `metered`, also
-    `rise_bytes` and `numpy_rise_bytes`, the device's peak beyond parameters and gradients since
-    before the optimizer was made, and `kept_bytes`, the bytes left of it at the end.
+    `large` has the form of lab 3's `lean_adam_step` probe, and `skipped` as a model has it. Returns
+    `models`, the one model's watched values in the form above; `live_bytes`, the host's bytes
+    before the first step and after each step; and `cleared`, whether zero_grad() left only zero
+    gradients. If `metered`, also `rise_bytes` and `numpy_rise_bytes`, the device's peak beyond
+    parameters and gradients since before the optimizer was made, and `kept_bytes`, the most that
+    was left of it after a step. If `even`, also `spread`, the largest difference between two values
+    of one parameter at the end, and `numpy_kept_bytes`, what a second training leaves in numpy's
+    and Python's memory.
     """
     if large is None:
         return _train(student.OffloadedAdam, models or [], options or {})
-    small = {**large, "shapes": [[3], [2]], "watched": [np.arange(3), np.arange(2)]}
+    small = {**large, "shapes": [[3], [2]], "watched": [[0]] * 2, "skipped": []}
     _large_steps(student.OffloadedAdam, options or {}, metered=False, **small)  # fills caches
     return _large_steps(student.OffloadedAdam, options or {}, metered=metered, **large)
 
@@ -93,21 +96,17 @@ class _AdamRun:
 
 
 def _large_steps(
-    make: Callable[..., Any],
-    options: Mapping[str, Any],
-    shapes: Sequence[Sequence[int]],
-    seed: int,
-    factors: Sequence[float],
-    watched: Sequence[Array],
-    *,
-    metered: bool,
+    make: Callable[..., Any], options: Mapping[str, Any], *, metered: bool, **large: Any
 ) -> dict[str, Any]:
-    run = _LargeRun(shapes, seed, watched)
-    figures: dict[str, Any] = {}
-    if metered:
-        figures = _metered(lambda: run.train(make, options, factors), run.parameters, run.gradients)
-    else:
-        run.train(make, options, factors)
+    run = _LargeRun(make, options, **large)
+    if not metered:
+        run.train()
+        return run.report()
+    figures = _metered(run)
+    if run.even:
+        again = _LargeRun(make, options, **large)
+        with earlier_objects_set_aside():
+            figures["numpy_kept_bytes"] = kept_by_python(again.train)
     return {**run.report(), **figures}
 
 
@@ -115,62 +114,79 @@ class _LargeRun:
     """Large parameters, their gradients and host, and what was seen of them after each step."""
 
     def __init__(
-        self, shapes: Sequence[Sequence[int]], seed: int, watched: Sequence[Array]
+        self,
+        make: Callable[..., Any],
+        options: Mapping[str, Any],
+        shapes: Sequence[Sequence[int]],
+        seed: int,
+        factors: Sequence[float],
+        watched: Sequence[Array],
+        skipped: Sequence[Sequence[int]] = (),
+        even: bool = False,
     ) -> None:
-        self.arrays, self.gradient_arrays = large_tensors(shapes, seed)
-        self.parameters = [torch.from_numpy(array).requires_grad_() for array in self.arrays]
-        self.gradients = [torch.from_numpy(array) for array in self.gradient_arrays]
-        self.watched = watched
-        self.host = HostTier()
-        self.optimizer: Any = None
-        self.live_bytes: list[int] = []
-        self.noted: list[list[Array]] = []
-        self.changed: str | None = None
+        self._make, self._options = make, options
+        self._factors, self._watched = factors, watched
+        self._skipped = {tuple(pair) for pair in skipped}
+        self.even = even
+        self._arrays, self._gradient_arrays = large_tensors(shapes, seed, even)
+        self.parameters = [torch.from_numpy(array).requires_grad_() for array in self._arrays]
+        self.gradients = [torch.from_numpy(array) for array in self._gradient_arrays]
+        self._host = HostTier()
+        self._optimizer: Any = None
+        self._live_bytes: list[int] = []
+        self._noted: list[list[Array]] = []
+        self._changed: str | None = None
 
-    def train(
-        self, make: Callable[..., Any], options: Mapping[str, Any], factors: Sequence[float]
-    ) -> None:
+    def train(self, after_step: Callable[[], object] = lambda: None) -> None:
         """Make the optimizer, and step with the gradients times each factor in turn."""
-        self.optimizer = make(self.parameters, self.host, **options)
-        self.live_bytes.append(self.host.live_bytes)
-        for factor in factors:
-            for parameter, gradient in zip(self.parameters, self.gradients, strict=True):
-                parameter.grad = gradient.mul_(factor)
-            before = _at(self.watched, self.gradient_arrays)
-            self.optimizer.step()
-            if not all(map(np.array_equal, before, _at(self.watched, self.gradient_arrays))):
-                self.changed = "gradients"
-            self.live_bytes.append(self.host.live_bytes)
-            self.noted.append(_at(self.watched, self.arrays))
+        self._optimizer = self._make(self.parameters, self._host, **self._options)
+        self._live_bytes.append(self._host.live_bytes)
+        for number, factor in enumerate(self._factors):
+            for i, gradient in enumerate(self.gradients):
+                gradient.mul_(factor)
+                self.parameters[i].grad = None if (number, i) in self._skipped else gradient
+            before = self._gradient_sums()
+            self._optimizer.step()
+            if not all(map(np.array_equal, before, self._gradient_sums())):
+                self._changed = "gradients"
+            self._live_bytes.append(self._host.live_bytes)
+            pairs = zip(self._arrays, self._watched, strict=True)
+            self._noted.append([array[where] for array, where in pairs])
+            after_step()
 
     def report(self) -> dict[str, Any]:
-        self.optimizer.zero_grad()
+        self._optimizer.zero_grad()
         left = [parameter.grad for parameter in self.parameters]
         model = {
-            "parameters": [np.stack(rows) for rows in zip(*self.noted, strict=True)],
-            "changed": self.changed,
-            "state_used": self.live_bytes[-1] > 0,
+            "parameters": [np.stack(rows) for rows in zip(*self._noted, strict=True)],
+            "changed": self._changed,
+            "state_used": self._live_bytes[-1] > 0,
         }
-        return {
+        report = {
             "models": [model],
-            "live_bytes": self.live_bytes,
+            "live_bytes": self._live_bytes,
             "cleared": all(grad is None or not grad.any() for grad in left),
         }
+        spread = max(float(array.max() - array.min()) for array in self._arrays)
+        return {**report, "spread": spread} if self.even else report
+
+    def _gradient_sums(self) -> list[Array]:
+        return [sums_of_pieces(array) for array in self._gradient_arrays]
 
 
-def _metered(train: Callable[[], None], *tensors: Sequence[torch.Tensor]) -> dict[str, Any]:
-    """Run a training; return its peak beyond the tensors, and the bytes it left."""
-    meter_ = meter.MemoryMeter("cpu", count_numpy=True, history=False).track(*tensors)
-    with earlier_objects_set_aside(), meter_ as measured:
-        train()
+def _metered(run: _LargeRun) -> dict[str, Any]:
+    """Train; return the peak beyond parameters and gradients, and the most bytes a step left."""
+    meter_ = meter.MemoryMeter("cpu", count_numpy=True, history=False)
+    kept = []
+
+    def note() -> None:
         gc.collect()
+        kept.append(meter_.live_bytes - meter_.baseline_bytes)
+
+    with earlier_objects_set_aside(), meter_.track(run.parameters, run.gradients) as measured:
+        run.train(after_step=note)
     return {
         "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
         "numpy_rise_bytes": measured.numpy_peak_bytes,
-        "kept_bytes": measured.live_bytes - measured.baseline_bytes,
+        "kept_bytes": max(kept),
     }
-
-
-def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
-    """Return the watched values of some arrays."""
-    return [array[where] for array, where in zip(arrays, watched, strict=True)]

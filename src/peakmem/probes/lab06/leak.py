@@ -34,13 +34,21 @@ def batch_means(
         batch = torch.randn(length, columns, generator=generator)
         handles.append(host.put(batch * (number + 1)))
         del batch
-    before = host.live_bytes
-    means = [float(mean) for mean in mean_squares(host, handles)]
-    after = host.live_bytes
+    given, before = list(handles), (host.live_bytes, host.bytes_out)
+    means = [_number(mean) for mean in mean_squares(host, handles)]
+    after = (host.live_bytes, host.bytes_out)
     host.close()
     if after != before:
-        raise ValueError("your function must leave the batches on the host as they were")
+        raise ValueError("your function must leave the host as it is: no put, write or free")
+    if handles != given:
+        raise ValueError("your function must leave the list of handles as it was")
     return means
+
+
+def _number(mean: Any) -> float:
+    if isinstance(mean, str):  # float() would read it
+        raise TypeError("your function must return numbers, but one is a string")
+    return float(mean)
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def stream_forward(
     layers in the order of their load(); and `x_changed`, whether x or the list of layers is.
 
     With a `width`, layers are float32 and that wide, each filled with one of `fillings` / width,
-    and the input is `rows` rows of ones. Returns `loads`, `corners` (the output's first and last
-    value), and if `metered`, `rise_bytes`, the device's peak beyond the input.
+    and the input is `rows` rows of ones. Returns `loads`, `requires_grad`, `corners` (the output's
+    first and last value), and if `metered`, `rise_bytes`, the device's peak beyond the input.
     """
     if width is not None:
         # A short first run: libraries allocate buffers then, and the meter would count them.
@@ -117,4 +117,9 @@ def _stream_large(
     else:
         output = stream_forward(layers, x)
     flat = output.detach().reshape(-1)
-    return {"loads": read_loads(), "corners": [flat[0].item(), flat[-1].item()], **figures}
+    return {
+        "loads": read_loads(),
+        "requires_grad": bool(output.requires_grad),
+        "corners": [flat[0].item(), flat[-1].item()],
+        **figures,
+    }
