@@ -118,8 +118,9 @@ class _Exercise:
             return Finding(True)
         mutants = self.leak.mutants.items()
         known = [name for name, mutant in mutants if _close(self.results(mutant, sizes), got)]
-        right, wrong = differing(expected, got, _close)
-        said = f"With {show(dict(case.inputs))}: expected {show(right)}, but got {show(wrong)}."
+        where, right, wrong = _first_differing(expected, got)
+        given = {name: size for name, size in case.inputs.items() if name != "seed"}
+        said = f"With {show(given)}: expected {show(right)}, but got {show(wrong)}{where}."
         return Finding(False, said, tuple(known))
 
     def _expected(self, sizes: tuple[tuple[str, Any], ...]) -> Any:
@@ -138,6 +139,19 @@ def _too_much(leak: Leak, sizes: Sizes, rise: int | None) -> Finding:
     return Finding(False, f"{leak.function} may take {most:.1f} MiB here.{took}", tuple(known[:1]))
 
 
+def _first_differing(expected: Any, got: Any) -> tuple[str, Any, Any]:
+    """Return where results differ first, as ` in rank 1`, and the items that differ there."""
+    where = ""
+    if _has_dicts(expected) and isinstance(got, list) and len(expected) == len(got):
+        rank = [_close(*pair) for pair in zip(expected, got, strict=True)].index(False)
+        where, expected, got = f" in rank {rank}", expected[rank], got[rank]
+    return (where, *differing(expected, got, _close))
+
+
+def _has_dicts(expected: Any) -> bool:
+    return isinstance(expected, list) and bool(expected) and isinstance(expected[0], dict)
+
+
 def _close(expected: Any, got: Any) -> bool:
     """Compare plain data whose floats come of float32 arithmetic in another order."""
     if isinstance(expected, dict):
@@ -146,7 +160,7 @@ def _close(expected: Any, got: Any) -> bool:
             and expected.keys() == got.keys()
             and all(_close(expected[key], got[key]) for key in expected)
         )
-    if isinstance(expected, list) and expected and isinstance(expected[0], dict):
+    if _has_dicts(expected):
         return (
             isinstance(got, list) and len(got) == len(expected) and all(map(_close, expected, got))
         )

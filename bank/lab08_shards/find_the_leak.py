@@ -396,3 +396,22 @@ def replicated_by_mistake(x, shards):
         x = torch.relu(x @ w)
         diagonals.append(w.diagonal().clone())
     return x, torch.stack(diagonals)
+
+
+# %% wrong: two_ranks_only
+"""The number of ranks is that of the example. [earns 1]"""
+
+import torch
+import torch.distributed as dist
+
+
+def replicated_by_mistake(x, shards):
+    world = 2
+    diagonals = []
+    for shard in shards:
+        full = torch.empty(world * len(shard))
+        dist.all_gather(list(full.chunk(world)), shard)
+        w = full.view(x.shape[1], -1)
+        x = torch.relu(x @ w)
+        diagonals.append(w.diagonal().clone())
+    return x, torch.stack(diagonals)

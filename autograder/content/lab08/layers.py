@@ -35,13 +35,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         first, *rest = (int(n) for n in rng.permutation(3))
         order = [first, rest[0], first, rest[1]]  # one of them is used twice
         sizes = {"width": int(rng.choice(widths)), "count": 3, "order": order, "steps": 3}
-        given = {"world": world, **sizes, "seed": int(rng.integers(2**20)), "metered": False}
-        return Case((_RIGHT,), given)
+        sizes |= {"seed": int(rng.integers(2**20)), "nested": True}
+        return Case((_RIGHT,), {"world": world, **sizes, "metered": False})
 
     sizes = {"width": _WIDTH, "count": _COUNT, "order": list(range(_COUNT)), "steps": _STEPS}
     given = {"world": _WORLD, **sizes, "seed": int(rng.integers(2**20))}
     budget = Budget(_MOST_BYTES + _SCRATCH_BYTES)
-    # On three ranks these layers, of 20 and 56 values, need padding.
+    # On three ranks these layers need padding: none has a multiple of 3 values.
     return [
         case(2, (4, 5, 6, 7, 8)),
         case(3, (4, 7)),
@@ -74,7 +74,8 @@ def _simulated(
     inputs: Mapping[str, Any], *, copies: bool = False, times: int = 1, updated: bool = True
 ) -> Any:
     """Each rank's outputs, by one process on all samples; the options make it the mistakes."""
-    layers = layers_of(inputs["width"], inputs["count"], inputs["order"], inputs["seed"])
+    shape = (inputs["width"], inputs["count"], inputs["order"], inputs["seed"])
+    layers = layers_of(*shape, nested=inputs.get("nested", False))
     if copies:
         layers = [copy.deepcopy(layer) for layer in layers]
     model = nn.Sequential(*layers)

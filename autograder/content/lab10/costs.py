@@ -110,7 +110,7 @@ def _cost_cases(rng: np.random.Generator) -> list[Case]:
 
 def _written(*a: Any) -> str:
     *of_attention, block = a
-    return f"attention_cost{tuple(of_attention)}, with io_bytes_tiled({block}),"
+    return f"attention_cost{tuple(of_attention)}, with io_bytes_tiled({block})"
 
 
 attention_cost = Task(

@@ -17,9 +17,9 @@ Shapes = Sequence[Sequence[int]]
 Options = Mapping[str, Any]
 
 
-def parameters(shapes: Shapes, seed: int) -> list[nn.Parameter]:
-    """Return the float32 parameters that each rank starts with."""
-    return [nn.Parameter(_normal(shape, seed + n)) for n, shape in enumerate(shapes)]
+def parameters(shapes: Shapes, seed: int, gain: float) -> list[nn.Parameter]:
+    """Return the float32 parameters that each rank starts with, `gain` times normal values."""
+    return [nn.Parameter(_normal(shape, seed + n).mul_(gain)) for n, shape in enumerate(shapes)]
 
 
 def gradients(
@@ -57,7 +57,7 @@ def updated(
     parameters are added whose gradient a step has changed. With `clears`, zero_grad() is called
     between the steps.
     """
-    params = parameters(shapes, seed)
+    params = parameters(shapes, seed, gain)
     made = optimizer(iter(params), **options)
     for step in range(len(missing)):
         if clears and step:

@@ -20,10 +20,17 @@ _SAMPLES = 2  # of each rank in a step
 Wrap = Callable[[list[nn.Module]], Any]
 
 
-def layers_of(width: int, count: int, order: Sequence[int], seed: int) -> list[nn.Module]:
-    """Return `count` layers in this order, some of them possibly twice, with tanh after each."""
+def layers_of(
+    width: int, count: int, order: Sequence[int], seed: int, *, nested: bool = False
+) -> list[nn.Module]:
+    """Return `count` layers in this order, some of them possibly twice, with tanh after each.
+
+    With `nested`, the second one consists of two, of which one has no bias.
+    """
     torch.manual_seed(seed)
-    made = [nn.Linear(width, width) for _ in range(count)]
+    made: list[nn.Module] = [nn.Linear(width, width) for _ in range(count)]
+    if nested:
+        made[1] = nn.Sequential(nn.Linear(width, 2, bias=False), nn.Linear(2, width))
     return [part for number in order for part in (made[number], nn.Tanh())]
 
 
@@ -72,12 +79,13 @@ def sharded_layers(
     order: Sequence[int],
     steps: int,
     seed: int,
+    nested: bool = False,
     metered: bool = True,
     ask: Ask = unwatched,
 ) -> dict[str, Any]:
     """Train the student's `ShardedLayers`; see `run_sharded`."""
     given = (student.ShardedLayers, world, width, count, order, steps, seed)
-    return run_sharded(*given, measure=metered, ask=ask)
+    return run_sharded(*given, nested=nested, measure=metered, ask=ask)
 
 
 def run_sharded(
@@ -89,6 +97,7 @@ def run_sharded(
     steps: int,
     seed: int,
     *,
+    nested: bool = False,
     measure: bool = True,
     ask: Ask = unwatched,
 ) -> dict[str, Any]:
@@ -97,7 +106,8 @@ def run_sharded(
     Returns `outputs`, parts of each rank's outputs in each step. With `measure`, also `rise_bytes`
     of the rank with the highest peak, and each rank's `sent_bytes`.
     """
-    found = run_ranks(_trained, world, wrap, width, count, order, steps, seed, measure, ask=ask)
+    given = (wrap, width, count, order, steps, seed, nested, measure)
+    found = run_ranks(_trained, world, *given, ask=ask)
     return {
         "outputs": [rank["outputs"] for rank in found],
         **({"rise_bytes": max(rank["rise_bytes"] for rank in found)} if measure else {}),
@@ -112,10 +122,11 @@ def _trained(
     order: Sequence[int],
     steps: int,
     seed: int,
+    nested: bool,
     measure: bool,
 ) -> dict[str, Any]:
     def run() -> dict[str, Any]:
-        model = wrap(layers_of(width, count, order, seed))
+        model = wrap(layers_of(width, count, order, seed, nested=nested))
         rank, params = dist.get_rank(), list(model.parameters())
         outputs = trained(model, params, width, [rank], steps, seed)
         return {"outputs": [of_step[0] for of_step in outputs]}
