@@ -7,8 +7,9 @@ import re
 __all__ = ["plain_text", "text_of"]
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b.?")
-# The last range is halves of surrogate pairs, which can't be written to a file or a database.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+# 8-bit control characters too, and what reverses the writing direction. The last range is halves of
+# surrogate pairs, which can't be written to a file or a database.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def text_of(value: object) -> str:
@@ -21,8 +22,8 @@ def text_of(value: object) -> str:
 def plain_text(value: object) -> str:
     r"""Return what a terminal would finally show: no colour codes, only the last progress bar.
 
-    >>> plain_text("10%\r100%\n\x1b[31mred\x1b[0m")
-    '100%\nred'
+    >>> plain_text("10%\r100%\n\x1b[31mred\x1b[0m \x9b2J\u202e")
+    '100%\nred 2J'
     """
     lines = _ANSI.sub("", text_of(value)).split("\n")
     last = (line.rstrip("\r").rpartition("\r")[2] for line in lines)

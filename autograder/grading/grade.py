@@ -12,7 +12,7 @@ from autograder.base.limits import Allowance
 from autograder.content.provenance import asked_of
 from autograder.grading.plans import plan_alone, plan_together
 from autograder.grading.run import NOT_RUN, Run, collect, collect_alone
-from autograder.model.banned_uses import Use, banned_uses, uses_beside
+from autograder.model.banned_uses import Use, banned_uses, may_change_unseen, uses_beside
 from autograder.model.definitions import clear_cache
 from autograder.model.judge import could_not_judge, draw, judge_answer, judge_safely, refuse
 from autograder.model.note import Note
@@ -150,11 +150,11 @@ def _uses(
     if uses := banned_uses(task, submission.cells, lab.allows):
         return uses, False
     beside = uses_beside(task, submission.cells, lab.allows)
-    if not beside:
+    if not beside and not may_change_unseen(task, submission.cells):
         return [], False
     plan = plan_alone(task, submission, solutions)
     needed = beside if plan is None else uses_beside(task, plan.cells, lab.allows)
-    return needed, True
+    return needed, plan is not None
 
 
 def _run_alone(
@@ -179,7 +179,8 @@ def _run_alone(
     collect_more = partial(
         collect_alone, task, cases, answers, plan=plan, submission=submission, sandbox=sandbox
     )
-    if verdict.status != "could_not_judge":
+    is_first = all(answer.lost == NOT_RUN for answer in answers)
+    if verdict.status != "could_not_judge" and not is_first:
         telling = _telling_cases(task, cases, answers)
         run = collect_more(left=left, numbers=[*telling])
         if not _may_gain(task, cases, telling, run):
@@ -191,6 +192,7 @@ def _run_alone(
     settled = second.status != "could_not_judge" and not any(a.lost is not None for a in again)
     counts = (
         second.points > verdict.points
+        or is_first
         or (verdict.status == "could_not_judge" and settled)
         or any(answer.busy for answer in again)
     )

@@ -38,7 +38,7 @@ from autograder.model.state import order_of
 from autograder.model.submission import RunCell
 from autograder.model.task import Task
 
-__all__ = ["Use", "banned_uses", "uses_beside"]
+__all__ = ["Use", "banned_uses", "may_change_unseen", "uses_beside"]
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,20 @@ def uses_beside(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()
     for statement in beside.statements:
         found |= dict.fromkeys(use for use in reader.uses(statement) if use.by_task)
     return list(found)
+
+
+def may_change_unseen(task: Task, cells: Sequence[RunCell]) -> bool:
+    """Tell whether code of the student's may rebind any name, by text that can't be read.
+
+    `exec` may run text from anywhere, and a magic a file. Such code may do the work of an exercise
+    that bans something.
+    """
+    unseen = (
+        statement.binds_unseen and not isinstance(statement.node, ast.ImportFrom)
+        for cell in _students(cells)
+        for statement in statements(cell.source)
+    )
+    return task.ban != NOTHING_BANNED and any(unseen)
 
 
 def _students(cells: Sequence[RunCell]) -> list[RunCell]:

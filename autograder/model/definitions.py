@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
 import symtable
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+
+from autograder.model.allowed import REFLECTION
+from autograder.model.cell_source import parsed
 
 __all__ = [
     "DEFINITIONS",
@@ -34,7 +36,9 @@ _REBINDING = (*DEFINITIONS, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFro
 _MAX_STEPS = 50_000
 
 # Names whose use may bind any other name, which the source doesn't show.
-_BINDS_UNSEEN = frozenset({"exec", "eval", "get_ipython", "globals", "locals"})
+_BINDS_UNSEEN = frozenset({"exec", "eval", "get_ipython", "globals", "locals", "vars"})
+# Attributes that lead to a namespace, in which any name may be set.
+_TO_NAMES = REFLECTION | {"__dict__"}
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,15 @@ class Statement:
     #: Those of `takes` that are used when a function it defines is called; may overlap `now`.
     later: frozenset[str]
 
-    @property
+    @cached_property
     def binds_unseen(self) -> bool:
         """Whether it may bind names that don't appear in its source."""
         if isinstance(self.node, ast.ImportFrom):
             return any(alias.name == "*" for alias in self.node.names)
-        return not self.takes.isdisjoint(_BINDS_UNSEEN)
+        return not self.takes.isdisjoint(_BINDS_UNSEEN) or any(
+            isinstance(node, ast.Attribute) and node.attr in _TO_NAMES
+            for node in ast.walk(self.node)
+        )
 
     @cached_property
     def text(self) -> str:
@@ -140,6 +147,10 @@ class _Search:
                 # A call of `torch.manual_seed` doesn't change `torch`.
                 for name in statement.binds | statement.changes | (statement.calls - imported):
                     self._binders.setdefault(name, {}).setdefault(cell, []).append(line)
+        self._unseen = [
+            [line for line, statement in enumerate(lines) if statement.binds_unseen]
+            for lines in self._cells
+        ]
         self._reached: set[_Place] = set()
         self._steps = 0
 
@@ -162,16 +173,18 @@ class _Search:
                 found.append((cell, line))
                 statement = self._at((cell, line))
                 if name in statement.binds and isinstance(statement.node, _REBINDING):
-                    return found
+                    return [*found, *self._rebinding_unseen((cell, line), before)]
         return found
 
+    def _rebinding_unseen(self, place: _Place, before: _Place | None) -> Iterator[_Place]:
+        """The statements below `place` in its cell that may bind its name again, unseen."""
+        cell, first = place
+        for line in self._unseen[cell]:
+            if first < line and (before is None or (cell, line) < before):
+                yield cell, line
+
     def binding_unseen(self) -> list[_Place]:
-        return [
-            (cell, line)
-            for cell, lines in enumerate(self._cells)
-            for line, statement in enumerate(lines)
-            if statement.binds_unseen
-        ]
+        return [(cell, line) for cell, lines in enumerate(self._unseen) for line in lines]
 
     def follow(self, place: _Place, before: _Place | None) -> Iterator[tuple[str, _Place | None]]:
         """The names that the statement at `place` uses, each with the place before which it does.
@@ -207,7 +220,7 @@ def changing_unseen(cells: Iterable[str], modules: Collection[str]) -> list[Stat
     return [
         statement
         for statement in every
-        if not statement.takes.isdisjoint(_BINDS_UNSEEN)
+        if (statement.binds_unseen and not isinstance(statement.node, ast.ImportFrom))
         or not imported.isdisjoint(statement.changes)
         or not imported.isdisjoint(_given_to_setattr(ast.walk(statement.node)))
     ]
@@ -246,27 +259,7 @@ def clear_cache() -> None:
 @lru_cache(maxsize=1024)  # every task reads the same cells
 def statements(cell: str) -> list[Statement]:
     """Return the statements at the top level of a cell; empty if it doesn't parse."""
-    # Magics and shell escapes aren't Python: their lines are blanked, and the rest is still read.
-    lines = ["" if re.match(r"\s*[%!?]", line) else line for line in cell.splitlines()]
-    try:
-        nodes = ast.parse("\n".join(lines)).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    encoded = [line.encode() for line in lines]
-    return [_statement(node, _source(node, encoded)) for node in nodes]
-
-
-def _source(node: ast.stmt, lines: Sequence[bytes]) -> str:
-    """A statement's source text; `lines` are UTF-8, because columns count bytes."""
-    decorators = getattr(node, "decorator_list", ())
-    first = min(part.lineno for part in (node, *decorators))
-    last = node.end_lineno or first
-    begin = node.col_offset if first == node.lineno else 0  # a decorator has a line of its own
-    if first == last:  # one slice, since a line may hold a hundred thousand statements
-        return lines[last - 1][begin : node.end_col_offset].decode()
-    own = [*lines[first - 1 : last - 1], lines[last - 1][: node.end_col_offset]]
-    own[0] = own[0][begin:]
-    return b"\n".join(own).decode()
+    return [_statement(node, source) for node, source in parsed(cell)]
 
 
 def _statement(node: ast.stmt, source: str) -> Statement:

@@ -9,7 +9,7 @@ import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -67,7 +67,8 @@ def collect(
     """
     folder = submitted.with_name(ASIDE.format(submitted.name))
     work = _Collecting(name, lab, submitted, folder)
-    by_student = defaultdict(list)
+    by_student: defaultdict[str, defaultdict[Sender, list[Upload]]]
+    by_student = defaultdict(lambda: defaultdict(list))
     students = _Students(roster)
     for upload in download.uploads:
         for sender in upload.senders or (Sender(),):
@@ -75,9 +76,16 @@ def collect(
             if problem:
                 work.keep(upload, "unknown", problem)
             else:
-                by_student[student].append(upload)
-    for student, uploads in sorted(by_student.items()):
-        work.place(student, uploads)
+                by_student[student][sender].append(upload)
+    for student, by_sender in sorted(by_student.items()):
+        own = students.only(by_sender)
+        for sender in by_sender.keys() - {own}:
+            for upload in by_sender[sender]:
+                work.keep(
+                    upload, "unknown", f"{_told(sender)} isn't the only one who may be {student}"
+                )
+        if own is not None:
+            work.place(student, by_sender[own])
     for path in download.others:
         work.done.unread[path] = "it belongs to no submission"
     work.write_log()
@@ -124,6 +132,19 @@ class _Students:
                 names = ", ".join(student.id for student in matches)
                 return "", f"{_told(sender)} may be any of {names}"
         return "", f"{_told(sender)} is not on the roster"
+
+    def only(self, senders: Collection[Sender]) -> Sender | None:
+        """Return the one of these senders who is the student that all may be; None if unclear.
+
+        A name that fits without its group's part is weaker than any other match: on some platforms
+        students choose the name that is shown.
+        """
+        if len(senders) > 1:
+            senders = [s for s in senders if self._by_number(s) or self._by_id(s) or self._full(s)]
+        return next(iter(senders)) if len(senders) == 1 else None
+
+    def _full(self, sender: Sender) -> bool:
+        return any(_letters(sender.name) in _names(student) for student in self.roster)
 
     def _by_number(self, sender: Sender) -> list[Student]:
         return [s for s in self.roster if sender.number and s.lms_user_id == sender.number]

@@ -16,6 +16,8 @@ from peakmem.labs.session import HIDDEN_MODULES
 # A bit pattern viewed as float32, by what stands for KIND.
 _VIEW = "def decode_fp32(bits): return float(np.array([bits, 0], np.uint32).view(KIND)[0].real)"
 _UNPACK = "def decode_fp32(bits): return UNPACK(bits.to_bytes(4, 'big'))[0]"
+_FLOAT = "decode_fp32 = lambda bits: np.array(bits, np.uint32).view(np.float32)"
+_DECOY = "def decode_fp32(bits): return 0.0"
 # Adam by what stands for ADAM.
 _ADAM = "def adam_step(params, grads, state, **more): ADAM(params).step()"
 _STEP = "def adam_step(params, grads, state, **more):\n    "
@@ -139,6 +141,30 @@ DELEGATIONS = {
         "lab03-adam_step",
         _cells("kind = None", "exec('from torch.optim import Adam as kind')", _ADAM, ADAM="kind"),
         "optim",
+    ),
+    # Cells that IPython runs though they are no Python, and names set by text.
+    "by-a-magic": ("lab01-decode_fp32", f"%time {_FLOAT}", "float32"),
+    "below-a-question": ("lab01-decode_fp32", f"np.sum?\n{_FLOAT}", "float32"),
+    "indented": ("lab01-decode_fp32", f"    {_FLOAT}", "float32"),
+    "behind-a-prompt": ("lab01-decode_fp32", f">>> {_FLOAT}", "float32"),
+    "over-a-decoy": ("lab01-decode_fp32", f"{_DECOY}\n%timeit -n1 {_FLOAT}", "float32"),
+    "in-a-shell": (
+        "lab01-decode_fp32",
+        "def decode_fp32(bits):\n    found = !python3 -c '{bits}'\n    return float(found[0])",
+        "get_ipython",
+    ),
+    "in-a-file": ("lab01-decode_fp32", f"{_DECOY}\n%run solved.py", "get_ipython"),
+    "in-braces": ("lab01-decode_fp32", f"{_DECOY}\n!echo {{exec(text)}}", "get_ipython"),
+    "executed-over-a-decoy": ("lab01-decode_fp32", f"{_DECOY}\nexec(text)", "exec"),
+    "by-vars": (
+        "lab01-decode_fp32",
+        f"{_DECOY}\nvars()['decode_fp32'] = {_FLOAT.partition(' = ')[2]}",
+        "float32",
+    ),
+    "by-a-functions-globals": (
+        "lab01-decode_fp32",
+        f"{_DECOY}\ndecode_fp32.__globals__.update(decode_fp32=None)",
+        "__globals__",
     ),
     # Collectives.
     "of-a-group": (

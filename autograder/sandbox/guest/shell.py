@@ -197,6 +197,7 @@ def make_shell(*, draws: bool) -> tuple[InteractiveShell, Recorder]:
     config = Config()
     config.HistoryManager.enabled = False  # no history file, and no thread that writes it
     config.InteractiveShell.colors = "NoColor"
+    config.InteractiveShell.automagic = False  # else `time f = g` would run, which isn't Python
     shell: InteractiveShell = _Shell.instance(
         config=config, display_pub_class=_Publisher, displayhook_class=_Hook
     )

@@ -16,6 +16,7 @@ import ast
 import builtins
 import operator
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -146,10 +147,14 @@ def _used_beforehand(function: Any, values: list[Any], options: dict[str, Any]) 
 
 def _coded(function: Any, owner: Any, values: list[Any]) -> str:
     """The format with a small float that a function of `struct`, or a view, goes by."""
-    if getattr(function, "__module__", "") == "_struct" and values:
+    if _is_of_struct(function) and values:
         code = values[0].decode() if isinstance(values[0], bytes) else values[0]
         return _code(code) if isinstance(code, str) else ""
     return next(filter(None, map(_format, (owner, *values))), "")
+
+
+def _is_of_struct(function: Any) -> bool:
+    return getattr(function, "__module__", "") == "_struct"
 
 
 def _made(function: Any, values: list[Any], result: Any) -> str:
@@ -163,6 +168,8 @@ def _made(function: Any, values: list[Any], result: Any) -> str:
     if not small:
         # A ufunc on small integers computes in small floats: slips of honest code, not casts.
         return _format(result) or ("" if isinstance(function, np.ufunc) else _small(result))
+    if _is_of_struct(function):
+        return ""  # its code has told
     raw = isinstance(result, (bytes, bytearray, memoryview)) or function == int.from_bytes
     if isinstance(result, (np.ndarray, np.generic)) and result.dtype.kind in "biuSV":
         raw = any(result.nbytes == value.nbytes for value in small) and result.dtype.kind != "b"
@@ -209,6 +216,7 @@ class Watching(ast.NodeTransformer):
 
     def __init__(self) -> None:
         vars(builtins).update(_HELPERS)
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _MOST_FRAMES))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -241,6 +249,7 @@ class Watching(ast.NodeTransformer):
         return node
 
 
+_MOST_FRAMES = 2_500  # each call takes two, and Python's own limit is 1,000
 _OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv"}
 
 

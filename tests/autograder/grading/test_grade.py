@@ -356,6 +356,19 @@ def test_a_float_of_the_librarys_is_seen_where_no_text_shows_it(graded, notebook
     assert "conversions.py" not in json.dumps(result.notebook), "no trace of the watch"
 
 
+def test_text_that_a_cell_runs_may_not_do_the_work(graded, notebook):
+    """Text can't be read, so the exercise runs without that cell, as honest solutions can."""
+    text = "def decode_fp32(bits): return struct.unpack('<f', struct.pack('<I', bits))[0]"
+    spelled = text.encode().hex()
+    hook = "get_ipython().events.register('post_run_cell', lambda _: exec(text, globals()))"
+    insert(notebook, solution(notebook, DECODE), f"text = bytes.fromhex('{spelled}')\n{hook}")
+    assert only(graded(notebook)[1], DECODE, "right")
+    solution(notebook, DECODE)["source"] = "def decode_fp32(bits): return 1.5"
+    _, verdicts = graded(notebook)
+    assert only(verdicts, DECODE)
+    assert "got 1.5" in verdicts[DECODE].message
+
+
 def test_nor_by_a_function_that_earns_more_alone(graded, notebook):
     """Its second run counts, and must not have it meet a drawn case after a fixed one."""
     cell = solution(notebook, DECODE)

@@ -218,6 +218,19 @@ def test_no_name_that_a_student_chooses_makes_them_another(tmp_path, out, capsys
     assert ("rene" in told["placed"]) == (others and "noetheremmy" not in str(files))
 
 
+def test_a_name_that_fits_in_part_never_replaces_one_that_fits(tmp_path, out, capsys):
+    files = {
+        f"Ada Lovelace_123_{SENT}_/{LAB}.ipynb": notebook("ada"),
+        f"Eve-Ada Lovelace_130_{SENT}_/{LAB}-2.ipynb": notebook("eve"),
+        f"Group A-Emmy Noether_124_{SENT}_/{LAB}.ipynb": notebook("emmy"),
+        f"Group B-Emmy Noether_125_{SENT}_/{LAB}.ipynb": notebook("eve"),
+    }
+    told = collect(zipped(tmp_path / "d.zip", files), out, capsys)
+    assert told["placed"] == ["ada"]
+    assert placed(out, "ada") == notebook("ada")
+    assert sum("isn't the only one who may be" in problem for problem in told["problems"]) == 3
+
+
 def test_receipts_of_other_labs_and_columns_of_ones_own_stay(tmp_path, out, capsys):
     (out / "receipts.csv").write_text(
         "student;lab;received;folder;my notes\n"

@@ -41,6 +41,7 @@ RUNS = {
     "a sort's key": "sorted([3, -1], key=abs)",
     "a reduction": "__import__('functools').reduce(max, [1, 3, 2])",
     "double's bytes": "np.float64(0.1).tobytes()",
+    "the largest as a double": "struct.pack('<d', np.finfo(np.float32).max)",
     "integers": "np.zeros(3, np.uint32).view(np.uint8).tobytes()",
 }
 
@@ -83,6 +84,12 @@ def test_nothing_is_refused_outside():
     )
     assert names["value"] == 0
     assert names["array"] == 2
+
+
+def test_a_recursion_may_be_as_deep_as_unwatched():
+    names = {}
+    exec(compiled("def depth(n): return n and 1 + depth(n - 1)"), names)
+    assert names["depth"](900) == 900
 
 
 def test_lines_and_classes_are_as_written():
