@@ -1035,6 +1035,7 @@ def fits():
 
 
 weight = nn.Parameter(torch.ones(4, 5, device=DEVICE))
+leaf = torch.ones(2, 5, device=DEVICE, requires_grad=True)
 SHARED = "one `Storages` for the whole block, and one entry for a tensor and its views"
 self_check(
     same_gradients,
@@ -1055,6 +1056,13 @@ self_check(
             40,
             "a parameter, or a view of one, went to the host",
             label="linear(y, parameter)",
+            function=bytes_out,
+        ),
+        Case(  # y, a bool for each of its values, y + y, the row of squares, and the leaf
+            (lambda y: torch.where(y > 0, (y + y)[:1].square() * leaf, 0),),
+            40 + 10 + 40 + 20 + 40,
+            "only parameters stay: views, bools, small tensors and other leaves go",
+            label="where(y > 0, (y + y)[:1].square() * leaf, 0)",
             function=bytes_out,
         ),
         Case(
