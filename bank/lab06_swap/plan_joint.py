@@ -268,3 +268,46 @@ def plan_joint(stages, budget_bytes, link_bytes_per_s):
     if sum(stage.saved_bytes for stage in stages) > budget_bytes:
         raise ValueError("the stages do not fit")
     return ["keep"] * len(stages)
+
+
+# %% wrong: returns_none
+"""Returns None where nothing fits. [earns 2]"""
+import itertools
+
+import peakmem
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    best, least = None, float("inf")
+    for plan in itertools.product(("keep", "recompute", "swap"), repeat=len(stages)):
+        try:
+            run = simulate_plan(stages, plan, budget_bytes, link_bytes_per_s)
+        except peakmem.Infeasible:
+            continue
+        if run.makespan < least:
+            best, least = list(plan), run.makespan
+    return best
+
+
+# %% wrong: first_three_only
+"""Treats the first three stages, and keeps all after them."""
+import itertools
+
+import peakmem
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    best, least, n = None, float("inf"), min(len(stages), 3)
+    for first in itertools.product(("keep", "recompute", "swap"), repeat=n):
+        plan = [*first, *["keep"] * (len(stages) - n)]
+        try:
+            run = simulate_plan(stages, plan, budget_bytes, link_bytes_per_s)
+        except peakmem.Infeasible:
+            continue
+        if run.makespan < least:
+            best, least = plan, run.makespan
+    if best is None:
+        raise ValueError("nothing fits")
+    return best

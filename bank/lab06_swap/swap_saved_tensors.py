@@ -775,3 +775,207 @@ def swap_saved_tensors(host):
 
     with saved_tensors_hooks(pack, unpack):
         yield
+
+
+# %% wrong: leaves_stay
+"""Takes every leaf with a gradient for a parameter. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Entry:
+    def __init__(self, tensor, host):
+        self.handle = host.put(whole_storage(tensor))
+        weakref.finalize(self, host.free, self.handle)
+
+
+class Storages:
+    def __init__(self, host):
+        self.host, self.entries = host, weakref.WeakKeyDictionary()
+
+    def entry(self, tensor):
+        storage = tensor.untyped_storage()
+        entry = self.entries.get(storage, lambda: None)()
+        if entry is None:
+            entry = Entry(tensor, self.host)
+            self.entries[storage] = weakref.ref(entry)
+        return entry
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    storages = Storages(host)
+
+    def pack(tensor):
+        owner = tensor if tensor._base is None else tensor._base
+        if owner.is_leaf and owner.requires_grad:
+            return tensor
+        return storages.entry(tensor), layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        entry, layout = packed
+        return rebuild(host.get(entry.handle), layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: views_stay
+"""Lets every view stay, as if it were a parameter's. [earns 2]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Entry:
+    def __init__(self, tensor, host):
+        self.handle = host.put(whole_storage(tensor))
+        weakref.finalize(self, host.free, self.handle)
+
+
+class Storages:
+    def __init__(self, host):
+        self.host, self.entries = host, weakref.WeakKeyDictionary()
+
+    def entry(self, tensor):
+        storage = tensor.untyped_storage()
+        entry = self.entries.get(storage, lambda: None)()
+        if entry is None:
+            entry = Entry(tensor, self.host)
+            self.entries[storage] = weakref.ref(entry)
+        return entry
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    storages = Storages(host)
+
+    def pack(tensor):
+        owner = tensor if tensor._base is None else tensor._base
+        if isinstance(owner, nn.Parameter) or tensor._base is not None:
+            return tensor
+        return storages.entry(tensor), layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        entry, layout = packed
+        return rebuild(host.get(entry.handle), layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: integers_stay
+"""Swaps floating-point tensors only. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Entry:
+    def __init__(self, tensor, host):
+        self.handle = host.put(whole_storage(tensor))
+        weakref.finalize(self, host.free, self.handle)
+
+
+class Storages:
+    def __init__(self, host):
+        self.host, self.entries = host, weakref.WeakKeyDictionary()
+
+    def entry(self, tensor):
+        storage = tensor.untyped_storage()
+        entry = self.entries.get(storage, lambda: None)()
+        if entry is None:
+            entry = Entry(tensor, self.host)
+            self.entries[storage] = weakref.ref(entry)
+        return entry
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    storages = Storages(host)
+
+    def pack(tensor):
+        owner = tensor if tensor._base is None else tensor._base
+        if isinstance(owner, nn.Parameter) or not tensor.is_floating_point():
+            return tensor
+        return storages.entry(tensor), layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        entry, layout = packed
+        return rebuild(host.get(entry.handle), layout)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% wrong: offset_forgotten
+"""Restores shape and strides, and begins at the storage's first value. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from peakmem.tiers import layout_of, whole_storage
+
+
+class Entry:
+    def __init__(self, tensor, host):
+        self.handle = host.put(whole_storage(tensor))
+        weakref.finalize(self, host.free, self.handle)
+
+
+class Storages:
+    def __init__(self, host):
+        self.host, self.entries = host, weakref.WeakKeyDictionary()
+
+    def entry(self, tensor):
+        storage = tensor.untyped_storage()
+        entry = self.entries.get(storage, lambda: None)()
+        if entry is None:
+            entry = Entry(tensor, self.host)
+            self.entries[storage] = weakref.ref(entry)
+        return entry
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    storages = Storages(host)
+
+    def pack(tensor):
+        owner = tensor if tensor._base is None else tensor._base
+        if isinstance(owner, nn.Parameter):
+            return tensor
+        return storages.entry(tensor), layout_of(tensor)
+
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        entry, layout = packed
+        return host.get(entry.handle).view(layout.dtype).as_strided(layout.shape, layout.stride)
+
+    with saved_tensors_hooks(pack, unpack):
+        yield

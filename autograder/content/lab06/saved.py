@@ -2,6 +2,8 @@
 
 Every figure but the device's peak is a count of the host's, on programs that are run once more
 here without swapping, to see which storages autograd saves and what the gradients are.
+
+Long because one answer's figures decide four parts, and a mistake in one shows in others.
 """
 
 from __future__ import annotations
@@ -28,7 +30,14 @@ _GRADIENTS, _PEAK, _ONCE, _NOTHING = (
     "each storage moved once, parameters not at all",
     "nothing left on the host",
 )
-_COUNTS = ("bytes_out", "bytes_in", "live_bytes", "live_between_bytes", "after_bytes")
+_COUNTS = (
+    "bytes_out",
+    "bytes_in",
+    "live_bytes",
+    "live_between_bytes",
+    "stay_bytes",
+    "after_bytes",
+)
 _BLOCKS = 12
 _LIVE_AT_ONCE = (
     6  # activations: two that come back, their gradients, and what is computed from them
@@ -87,7 +96,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         # A low peak earns nothing if bytes that went out don't come back.
         program("reused", _GRADIENTS, _PEAK, _ONCE, _NOTHING),
         program("blocks", _GRADIENTS, _ONCE, _NOTHING),
-        program("views", _GRADIENTS, _ONCE, _NOTHING),
+        program("views", _GRADIENTS, _PEAK, _ONCE, _NOTHING),
         program("layouts", _GRADIENTS, _ONCE, _NOTHING),
         program("twice", _GRADIENTS, _ONCE, _NOTHING),
         program("retain", _GRADIENTS, _NOTHING),
@@ -117,8 +126,8 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     right = _gradients(inputs["program"], saved, gradients, value)
     findings = {
         _GRADIENTS: right,
-        _PEAK: right,
-        _ONCE: _once(inputs["program"], saved, value),
+        _PEAK: right if inputs["program"] == "reused" else _stays(value),
+        _ONCE: _once(inputs["program"], saved, value, right=right.ok),
         _NOTHING: _nothing_left(inputs["program"], value),
     }
     return {part: findings[part] for part in case.parts}
@@ -156,7 +165,10 @@ def _why_wrong(program: str, saved: Saved, value: Mapping[str, Any]) -> Iterator
     if program == "retain":
         yield "freed_at_first_use"
     # If too few bytes went, one storage was mistaken for another.
-    yield "address_as_identity" if value["bytes_out"] < saved.once else "views_not_restored"
+    if value["bytes_out"] >= saved.once:
+        yield "views_not_restored"
+    elif program == "reused":
+        yield "address_as_identity"
 
 
 def _close(expected: Any, got: Any) -> bool:
@@ -169,7 +181,15 @@ def _close(expected: Any, got: Any) -> bool:
     )
 
 
-def _once(program: str, saved: Saved, value: Mapping[str, Any]) -> Finding:
+def _stays(value: Mapping[str, Any]) -> Finding:
+    """The finding on what stays on the device after forward, if anything left it."""
+    if value["bytes_out"] == 0 or value["stay_bytes"] == 0:
+        return Finding(True)
+    said = f"After forward, {value['stay_bytes']:,} bytes of activations were still on the device."
+    return Finding(False, said, ("others_stay", "stays_on_the_device"))
+
+
+def _once(program: str, saved: Saved, value: Mapping[str, Any], *, right: bool) -> Finding:
     if (nothing := _swaps(value)) is not None:
         return nothing
     out_bytes = value["bytes_out"]
@@ -181,6 +201,9 @@ def _once(program: str, saved: Saved, value: Mapping[str, Any]) -> Finding:
             f"parameters', each counted once, but {out_bytes:,} went to the host."
         )
         return Finding(False, said, tuple(_why_more(saved, value)))
+    if out_bytes < saved.once and right:
+        said = f"Of {_ABOUT[program]}, {out_bytes:,} bytes went to the host, not {saved.once:,}."
+        return Finding(False, said, ("others_stay",))
     if value["bytes_in"] > saved.each:
         said = (
             f"In backward of {_ABOUT[program]}, {value['bytes_in']:,} bytes came back, more than "
@@ -280,6 +303,8 @@ swap_saved_tensors = Task(
         "duplicates": "A storage goes to the host more than once. Several saved tensors may share "
         "one, as views or as the same tensor: remember where each storage is.",
         "fetched_too_often": "Storages come back more often than backward needs them.",
+        "others_stay": "More than parameters stays on the device. Only nn.Parameters and views of "
+        "them stay; other leaves, views, integers and small tensors go to the host.",
         "never_freed": "Bytes stay on the host. Autograd lets go of what pack returned after "
         "backward, and when the graph is dropped: free the handle when that object dies, by "
         "weakref.finalize or __del__.",

@@ -172,11 +172,11 @@ def _findings(problem: Problem, least: float, outcomes: Any) -> Mapping[str, Fin
         return _all(Finding(False, said, ("gives_up",) if gives_up else ()))
     if kind == "changed":
         return _all(Finding(False, f"{where} your function changed the stages."))
-    if kind != "value" or not isinstance(value, (list, tuple)):
-        return _all(Finding(False, f"{where} expected a list of copies, but got {show(value)}."))
     if not fits:
         said = f"{where} one stage alone exceeds the budget: expected a ValueError, but got "
         return _all(Finding(False, f"{said}{show(value)}.", ("no_value_error",)))
+    if kind != "value" or not isinstance(value, (list, tuple)):
+        return _all(Finding(False, f"{where} expected a list of copies, but got {show(value)}."))
     try:
         run = simulate(stages, budget, link, value)
     except (Infeasible, ValueError, TypeError, OverflowError) as error:

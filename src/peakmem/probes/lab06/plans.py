@@ -37,7 +37,7 @@ def schedule(student: Namespace, calls: Calls) -> Outcomes:
     def plan(stages: list[Stage], budget_bytes: int, link: float) -> Any:
         with _as_objects(stages) as given:
             found = student.schedule(given, budget_bytes, link)
-        return [tuple(copy) for copy in found]
+        return found if found is None else [tuple(copy) for copy in found]
 
     return call_each(plan, calls)
 
@@ -51,7 +51,7 @@ def plan_joint(student: Namespace, calls: Calls) -> Outcomes:
     def plan(stages: list[Stage], budget_bytes: int, link: float) -> Any:
         with _as_objects(stages) as given:
             found = student.plan_joint(given, budget_bytes, link)
-        return [str(treatment) for treatment in found]
+        return found if found is None else [str(treatment) for treatment in found]
 
     return call_each(plan, calls)
 

@@ -51,7 +51,7 @@ def _views(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
 
     def forward() -> torch.Tensor:
         y = torch.exp(x / 8)
-        z = (y @ y.T) * y[:, ::2].repeat(1, 2) + y[3:9].sum() * y
+        z = (y @ y.T) * y[:, ::2].repeat(1, 2) + (y[3:9] * y[12:18]).sum() * y
         z = torch.nn.functional.linear(z, weight) @ weight[:12].T
         return (z.sum(1, keepdim=True) * (2 * row).expand(24, 24) * y.T).sum()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import nn
 from peakmem.execute.host_memory import HostTier
 from peakmem.measure import meter
 from peakmem.measure.dispatch import Operators
+from peakmem.measure.storages import tensors_in
 from peakmem.probes import Namespace, earlier_objects_set_aside
 from peakmem.probes.lab06.programs import PROGRAMS, Forward
 
@@ -48,10 +50,11 @@ def run_program(
     """Run one of `PROGRAMS` with its forward under `swap(host)`, on tensors of this seed.
 
     Returns the host's figures at the end (`bytes_out`, `bytes_in`, `live_bytes`);
-    `live_between_bytes`, its live bytes after forward; `after_bytes`, the bytes that a forward
-    outside the block put there; and the `gradients` of the input and every parameter (None if there
-    is none). `retain` runs backward twice; `dropped` releases the graph without a backward. Only in
-    `reused` does a freed tensor's memory become the next one's.
+    `live_between_bytes`, its live bytes after forward; `stay_bytes`, those of storages that forward
+    made and that are still on the device then, but for the loss (0 for `reused`); `after_bytes`,
+    the bytes that a forward outside the block put there; and the `gradients` of the input and every
+    parameter (None if there is none). `retain` runs backward twice; `dropped` releases the graph
+    without a backward. Only in `reused` does a freed tensor's memory become the next one's.
     """
     with earlier_objects_set_aside():
         return _run_and_collect(program, seed, swap)
@@ -63,10 +66,14 @@ def _run_and_collect(
     generator = torch.Generator().manual_seed(seed)
     host = HostTier()
     forward, leaves = PROGRAMS[program](generator)
+    made: list[weakref.ref[torch.UntypedStorage]] = []
     if program != "reused":
-        forward = _with_all_held(forward)
+        forward = _with_all_held(forward, made)
     with swap(host):
         loss = forward()
+    gc.collect()
+    known = [tensor.untyped_storage() for tensor in (loss, *leaves)]
+    stay_bytes = _live_bytes(made, known)
     live_between_bytes, out_bytes = host.live_bytes, host.bytes_out
     forward()  # outside the block, so its tensors stay on the device
     after_bytes = host.bytes_out - out_bytes
@@ -83,22 +90,36 @@ def _run_and_collect(
         "bytes_in": host.bytes_in,
         "live_bytes": host.live_bytes,
         "live_between_bytes": live_between_bytes,
+        "stay_bytes": stay_bytes,
         "after_bytes": after_bytes,
     }
 
 
-def _with_all_held(forward: Forward) -> Forward:
+def _with_all_held(forward: Forward, made: list[weakref.ref[torch.UntypedStorage]]) -> Forward:
     """Keep all tensors of `forward` alive until it ends, so that no two of them share an address.
 
-    Otherwise the allocator may reuse memory, differently from run to run.
+    Otherwise the allocator may reuse memory, differently from run to run. `made` becomes the
+    storages of its results.
     """
 
     def run() -> torch.Tensor:
-        made: list[Any] = []
-        with Operators("cpu", lambda _name, _arguments, _had, result: made.append(result)):
-            return forward()
+        results: list[Any] = []
+        with Operators("cpu", lambda _name, _arguments, _had, result: results.append(result)):
+            loss = forward()
+        made[:] = [weakref.ref(tensor.untyped_storage()) for tensor in tensors_in(results)]
+        return loss
 
     return run
+
+
+def _live_bytes(
+    made: Sequence[weakref.ref[torch.UntypedStorage]], known: Sequence[torch.UntypedStorage]
+) -> int:
+    """Return the bytes of those storages that are still alive, each once, except known ones."""
+    live = {id(storage): storage for one in made if (storage := one()) is not None}
+    for storage in known:
+        live.pop(id(storage), None)
+    return sum(storage.nbytes() for storage in live.values())
 
 
 def _chain(swap: Callable[..., Any], blocks: int, rows: int, *, metered: bool) -> dict[str, Any]:
