@@ -107,7 +107,7 @@ def _draw(rng: np.random.Generator, bits: int, axis: int | None, side: str) -> A
         off = rng.choice([-1, 1]) * rng.uniform(0.15, 0.3) if side == "both" else 0.0
         low, high = -(zero + off), top - zero - off
         first = int(0.6 * top) + 1 if side == "far" else 0
-        near = rng.integers(first - zero, top - zero + 1, shape) + rng.uniform(-0.15, 0.15, shape)
+        near = rng.integers(first - zero, top - zero + 1, shape) + rng.uniform(-0.4, 0.4, shape)
         drawn = np.clip(near, low, high)
         if side in ("both", "below"):  # elsewhere 0 is the end of the range
             drawn[(0,) * drawn.ndim] = low
