@@ -681,7 +681,12 @@ self_check(
             "nearest to -0.5: -0.5251",
             label="the example",
         ),
-        Case((torch.tensor(PRINTED),), PRINTED, "these are exact", label="all 16 values"),
+        Case(
+            (torch.tensor(5 * PRINTED),),
+            5 * PRINTED,
+            "these are exact; a block has 64 values by default, in nf4_decode too",
+            label="all 16 values, 5 times",
+        ),
         Case(
             (RAGGED, 2),
             [2, -1.0501460, 0, 0, -0.3],

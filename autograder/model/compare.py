@@ -140,8 +140,8 @@ def _first_entry(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, An
 
 
 def _difference(expected: Outcome, got: Sequence[Any], form: Callable[[Any], str]) -> str:
-    if got[0] == "changed" or (got[0] == "raised" and isinstance(expected[1], dict)):
-        return f"{_got_text(got, form)}."  # a probe's dict is long
+    if got[0] == "changed" or (got[0] == "raised" and isinstance(expected[1], (dict, np.ndarray))):
+        return f"{_got_text(got, form)}."  # what was expected is long, and no help
     if expected[0] == got[0] == "value" and isinstance(expected[1], np.ndarray):
         place, one, other = _place(expected[1], got[1])
         return f"your result differs{place}. Expected {form(one)}, but got {form(other)}."
