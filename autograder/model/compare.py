@@ -36,7 +36,8 @@ def by_reference(
     formats a call as a student would write it, and `form(value)` formats a result; by default
     both are formatted by `show`. If results are lists, `item` says what an item stands for, such as
     "step", and the message names the first one that differs instead of showing both lists. Of two
-    dicts with the same keys, the message shows the first entry that differs.
+    dicts with the same keys, the message shows the first entry that differs, and of two arrays of
+    the same shape the place where they differ most.
     """
 
     def judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -133,12 +134,43 @@ def _first_entry(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, An
         return ""
     for key, value in right.items():
         if not equal(right, {**right, key: found[key]}):
-            return f"`{key}` differs. Expected {show(value)}, but got {show(found[key])}."
+            place, one, other = _place(value, found[key])
+            return f"`{key}` differs{place}. Expected {show(one)}, but got {show(other)}."
     return ""
 
 
 def _difference(expected: Outcome, got: Sequence[Any], form: Callable[[Any], str]) -> str:
+    if got[0] == "changed" or (got[0] == "raised" and isinstance(expected[1], (dict, np.ndarray))):
+        return f"{_got_text(got, form)}."  # what was expected is long, and no help
+    if expected[0] == got[0] == "value" and isinstance(expected[1], np.ndarray):
+        place, one, other = _place(expected[1], got[1])
+        return f"your result differs{place}. Expected {form(one)}, but got {form(other)}."
     return f"expected {_expected_text(expected, form)}, but {_got_text(got, form)}."
+
+
+def _place(expected: Any, got: Any) -> tuple[str, Any, Any]:
+    """Return where two arrays differ most, and their values there; other values unchanged.
+
+    If only their shapes or types differ, these are returned.
+    """
+    if not (isinstance(expected, np.ndarray) and isinstance(got, np.ndarray)):
+        return "", expected, got
+    if expected.shape != got.shape:
+        return " in shape", expected.shape, got.shape
+    if not {expected.dtype.kind, got.dtype.kind} <= set("biuf"):
+        return "", expected, got
+    with np.errstate(invalid="ignore", over="ignore"):
+        gaps = np.nan_to_num(np.abs(got.astype(float) - expected.astype(float)), nan=np.inf)
+    if not gaps.any():
+        return " in type", str(expected.dtype), str(got.dtype)
+    place = tuple(map(int, np.unravel_index(gaps.argmax(), gaps.shape)))
+    return f" most at {list(place)}", _short(expected[place]), _short(got[place])
+
+
+def _short(value: Any) -> Any:
+    """Return a number of an array as Python's, a float with seven digits."""
+    number = value.item()
+    return float(f"{number:.7g}") if isinstance(number, float) else number
 
 
 def _expected_text(expected: Outcome, form: Callable[[Any], str]) -> str:

@@ -1454,3 +1454,32 @@ class ShardedAdam:
     def zero_grad(self):
         for p in self.params:
             p.grad = None
+
+
+# %% right: torch_optim_on_view_parameters
+"""torch's Adam on parameters that are views of the given ones."""
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params = list(params)
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.mine = [torch.nn.Parameter(p.data.view(-1).tensor_split(self.world)[self.rank]) for p in self.params]
+        self.inner = torch.optim.Adam(self.mine, lr=lr, betas=betas, eps=eps)
+
+    def step(self):
+        for p, q in zip(self.params, self.mine):
+            q.grad = None if p.grad is None else p.grad.view(-1).tensor_split(self.world)[self.rank]
+        self.inner.step()
+        for q in self.mine:
+            q.grad = None
+        for p in self.params:
+            for owner, part in enumerate(p.data.view(-1).tensor_split(self.world)):
+                dist.broadcast(part, owner)
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None

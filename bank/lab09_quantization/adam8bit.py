@@ -858,3 +858,75 @@ def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         change = lr * (m / (1 - b1**t)) / (np.sqrt(v / (1 - b2**t)) + eps)
         param -= torch.from_numpy(change.astype(np.float32)).view(param.shape)
     state["kept"] = new
+
+
+# %% wrong: block_128
+"""Blocks of 128: twice as many steps."""
+
+import torch
+from torch.nn import functional as F
+
+
+def enc(x, top, dtype):
+    flat = x.reshape(-1)
+    n = flat.numel()
+    b = F.pad(flat, (0, -n % 128)).view(-1, 128)
+    s = b.abs().amax(1, keepdim=True) / top
+    s[s == 0] = 1
+    return (b / s).round().view(-1)[:n].to(dtype).clone(), s.view(-1)
+
+
+def dec(c, s, shape):
+    return (c.float() * s.repeat_interleave(128)[: c.numel()]).view(shape)
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    b1, b2 = betas
+    state["step"] = state.get("step", 0) + 1
+    t = state["step"]
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if i in state:
+            m = dec(*state[i][0], p.shape)
+            v = dec(*state[i][1], p.shape).square()
+        else:
+            m, v = torch.zeros_like(p), torch.zeros_like(p)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        state[i] = (enc(m, 127, torch.int8), enc(v.sqrt(), 255, torch.uint8))
+        p.sub_(lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps))
+
+
+# %% wrong: default_lr
+"""lr=1e-2 by default."""
+
+import torch
+from torch.nn import functional as F
+
+
+def enc(x, top, dtype):
+    flat = x.reshape(-1)
+    n = flat.numel()
+    b = F.pad(flat, (0, -n % 256)).view(-1, 256)
+    s = b.abs().amax(1, keepdim=True) / top
+    s[s == 0] = 1
+    return (b / s).round().view(-1)[:n].to(dtype).clone(), s.view(-1)
+
+
+def dec(c, s, shape):
+    return (c.float() * s.repeat_interleave(256)[: c.numel()]).view(shape)
+
+
+def adam8bit_step(params, grads, state, lr=1e-2, betas=(0.9, 0.999), eps=1e-8):
+    b1, b2 = betas
+    state["step"] = state.get("step", 0) + 1
+    t = state["step"]
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if i in state:
+            m = dec(*state[i][0], p.shape)
+            v = dec(*state[i][1], p.shape).square()
+        else:
+            m, v = torch.zeros_like(p), torch.zeros_like(p)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        state[i] = (enc(m, 127, torch.int8), enc(v.sqrt(), 255, torch.uint8))
+        p.sub_(lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps))

@@ -804,3 +804,33 @@ def nf4_encode(x, block=64):
 def nf4_decode(packed, absmax, n, block=64):
     codes = unpack_int4(packed, n).long() + 8
     return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: decode_default_32
+"""nf4_decode has another default than nf4_encode."""
+
+import statistics
+
+import torch
+
+
+def nf4_table():
+    quantile, o = statistics.NormalDist().inv_cdf, 0.9677083
+    above = [quantile(o + (0.5 - o) * i / 8) for i in range(8)]
+    below = [-quantile(o + (0.5 - o) * i / 7) for i in range(7)]
+    table = torch.tensor(sorted([*below, 0.0, *above]))
+    return table / table.max()
+
+
+def nf4_encode(x, block=64):
+    absmax = torch.stack([part.abs().max() for part in x.split(block)])
+    each = absmax.repeat_interleave(block)[: len(x)]
+    table = nf4_table()
+    codes = torch.bucketize(x / each.clamp(min=1e-30), (table[1:] + table[:-1]) / 2)
+    codes = torch.cat([codes, codes.new_zeros(len(x) % 2)]).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4, absmax
+
+
+def nf4_decode(packed, absmax, n, block=32):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].long()
+    return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]

@@ -484,3 +484,18 @@ def quantize_affine(x, bits, axis=None):
     zero_point = (-low / scale).round()
     q = ((x / scale).round() + zero_point).clamp(0, top)
     return q.to(torch.uint8), scale.flatten(), zero_point.flatten()
+
+
+# %% wrong: rounded_together
+"""x less its smallest value is rounded at once, so neither x / s nor the zero point is."""
+
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    dims = tuple(range(x.ndim)) if axis is None else (1 - axis,)
+    high = x.amax(dims, keepdim=axis is not None).clamp(min=0.0)
+    low = x.amin(dims, keepdim=axis is not None).clamp(max=0.0)
+    scale = torch.where(high == low, torch.tensor(1.0), (high - low) / (2**bits - 1))
+    q = torch.round((x - low) / scale)
+    return q.to(torch.uint8), scale, torch.round(-low / scale)

@@ -580,3 +580,23 @@ def quantize_symmetric(x, bits, axis=None):
 
 def dequantize(q, scale):
     return q * scale
+
+
+# %% wrong: default_axis_zero
+"""A step for each row by default."""
+
+import torch
+
+
+def quantize_symmetric(x, bits, axis=0):
+    top = 2 ** (bits - 1) - 1
+    if axis is None or x.ndim == 1:
+        size = x.abs().max()
+    else:
+        size = x.abs().amax(dim=1 - axis, keepdim=True)
+    scale = torch.where(size == 0, 1.0, size / top)
+    return (x / scale).round().to(torch.int8), scale
+
+
+def dequantize(q, scale):
+    return q * scale

@@ -145,31 +145,55 @@ def _are_floats(values: Any, count: int) -> TypeGuard[list[float]]:
     )
 
 
-def _near(expected: Sequence[float], got: Sequence[float]) -> bool:
-    return all(math.isclose(e, g, rel_tol=_NEAR) for e, g in zip(expected, got, strict=True))
+def _near(expected: Sequence[float], got: Sequence[float], least: float = 0.0) -> bool:
+    pairs = zip(expected, got, strict=True)
+    return all(math.isclose(e, g, rel_tol=_NEAR, abs_tol=_NEAR * least) for e, g in pairs)
 
 
 @functools.lru_cache(maxsize=64)
-def _moved(n_tensors: int, n: int, seed: int) -> list[float]:
-    moved: list[float] = large_steps(adam, n_tensors, n, seed)["moved"]
+def _moved(n_tensors: int, n: int, seed: int, name: str = "") -> list[float]:
+    slip: dict[str, Any] = dict(_MUTANTS.get(name, {}))
+    step = functools.partial(adam, **slip)
+    moved: list[float] = large_steps(step, n_tensors, n, seed)["moved"]
     return moved
 
 
 def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     rise = answer.metered("rise_bytes", "numpy_rise_bytes")
     if not answer.breaks_budget(rise, _MOST_BYTES):
-        got = answer.value.get("moved") if isinstance(answer.value, dict) else None
-        expected = _moved(**inputs["large"])
-        if _are_floats(got, len(expected)) and _near(expected, got):
-            return Finding(True)
-        said = f"On vectors of {_N:,} values your step moves parameters by another distance."
-        return Finding(False, said, (*_MUTANTS, "gradients_changed"))
+        value = answer.value if isinstance(answer.value, dict) else {}
+        return _steps(inputs["large"], value)
     took = "" if rise is None else f" Yours took {rise / _MIB:.0f} MiB."
     said = (
         f"Two steps on {_TENSORS} vectors of {_N:,} values may take {_MOST_BYTES // _MIB} MiB with "
         f"parameters and gradients.{took}"
     )
     return Finding(False, said, ("more_than_codes", "moments_in_float32"))
+
+
+def _steps(sizes: Mapping[str, int], value: Mapping[str, Any]) -> Finding:
+    """Judge how far the parameters moved, and what the state keeps of many blocks."""
+    expected, got = _moved(**sizes), value.get("moved")
+    if not _are_floats(got, len(expected)) or type(value.get("state_bytes")) is not int:
+        return Finding(False, "The answers came back garbled.")
+    if not _near(expected, got):
+        lr = 1e-3  # steps of a mistake may cancel out
+        known = [name for name in _MUTANTS if _near(_moved(**sizes, name=name), got, lr)]
+        if abs(got[0]) > lr / 10 and _near([one * got[0] / expected[0] for one in expected], got):
+            known.append("other_defaults")
+        said = (
+            f"On vectors of {_N:,} values, with larger gradients in some blocks of {_BLOCK} than "
+            "in others, your step with the default lr moves parameters by another distance."
+        )
+        return Finding(False, said, (*known, *["gradients_changed"] * bool(value.get("changed"))))
+    most = most_state_bytes([_N] * _TENSORS)
+    if value["state_bytes"] > most:
+        said = (
+            f"For {_TENSORS} vectors of {_N:,} values your state keeps {value['state_bytes']:,} "
+            f"bytes; expected at most {most:,}."
+        )
+        return Finding(False, said, ("more_than_codes", "moments_in_float32"))
+    return Finding(True)
 
 
 adam8bit_step = Task(
@@ -185,7 +209,7 @@ adam8bit_step = Task(
         "1 - beta^t, t being the step's number.",
         "no_second_moment": "You don't divide by the second moment's root.",
         "options_ignored": "Your step ignores betas or eps.",
-        "other_defaults": "Your defaults aren't Adam's: betas=(0.9, 0.999) and eps=1e-8.",
+        "other_defaults": "Your defaults aren't Adam's: lr=1e-3, betas=(0.9, 0.999) and eps=1e-8.",
         "eps_inside": "eps is added to the root, not below it.",
         "state_forgotten": "Each step starts from moments of 0. Keep the codes in `state`, and "
         "decode them in the next step.",

@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from autograder.content.lab09.figures import Array, any_step, same_codes
+from autograder.content.lab09.figures import (
+    Array,
+    Open,
+    OpenStep,
+    same_codes,
+    same_step,
+    with_open,
+)
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -39,8 +46,8 @@ def affine(
     return {
         "type": "uint8",
         "codes": codes,
-        "scale": np.where(empty, np.inf, scale).ravel().tolist(),
-        "zero_point": np.where(empty, np.nan, zero).ravel().tolist(),
+        "scale": with_open(scale, empty, OpenStep(1)),
+        "zero_point": with_open(zero, empty, Open(0)),
         "shape": [] if axis is None else 2 * list(scale.shape),
         "wraps": False,
     }
@@ -48,17 +55,17 @@ def affine(
 
 def _equal(expected: Any, got: Any) -> bool:
     """If all values are 0, any step is right, and the codes equal the zero point."""
-    if not isinstance(got, dict) or not np.isinf(expected["scale"]).any():
+    free = np.array([isinstance(step, OpenStep) for step in expected["scale"]])[:, None]
+    if not isinstance(got, dict) or not free.any():
         return same_codes(expected, got)
     codes, zeros = got.get("codes"), got.get("zero_point")
     if not isinstance(codes, np.ndarray) or not isinstance(zeros, list):
         return False
-    if not all(any_step(np.nan, zero) for zero in zeros):
+    if not all(same_step(Open(0), zero) for zero in zeros):
         return False
     if codes.shape != expected["codes"].shape or len(zeros) != len(expected["zero_point"]):
         return False
     rows = codes.reshape(len(zeros), -1)  # in the cases with zeros, channels are rows or one
-    free = np.isinf(expected["scale"])[:, None]
     wanted = np.where(free, np.array(zeros)[:, None], expected["codes"].reshape(rows.shape))
     return same_codes({**expected, "codes": wanted.astype(np.int64).reshape(codes.shape)}, got)
 
@@ -71,7 +78,7 @@ def _symmetric(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
     scale = np.where(size == 0, np.float32(1), 2 * size / np.float32(top))
     zero = np.full_like(scale, 2.0 ** (bits - 1))
     codes = np.clip(np.rint(x / scale) + zero, 0, top).astype(np.uint8)
-    steps = np.where(size == 0, np.inf, scale).ravel().tolist()
+    steps = with_open(scale, size == 0, OpenStep(1))
     found = {"type": "uint8", "codes": codes, "scale": steps, "wraps": False}
     shape = [] if axis is None else 2 * list(scale.shape)
     return {**found, "zero_point": zero.ravel().tolist(), "shape": shape}
@@ -100,7 +107,7 @@ def _draw(rng: np.random.Generator, bits: int, axis: int | None, side: str) -> A
         off = rng.choice([-1, 1]) * rng.uniform(0.15, 0.3) if side == "both" else 0.0
         low, high = -(zero + off), top - zero - off
         first = int(0.6 * top) + 1 if side == "far" else 0
-        near = rng.integers(first - zero, top - zero + 1, shape) + rng.uniform(-0.15, 0.15, shape)
+        near = rng.integers(first - zero, top - zero + 1, shape) + rng.uniform(-0.4, 0.4, shape)
         drawn = np.clip(near, low, high)
         if side in ("both", "below"):  # elsewhere 0 is the end of the range
             drawn[(0,) * drawn.ndim] = low

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.content.lab09.figures import Array, same_codes
+from autograder.content.lab09.figures import Array, Open, same_codes, with_open
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -54,7 +54,7 @@ def encoded(
         "type": "uint8",
         "stored_bytes": int(np.ceil(n * bytes_a_code)),
         "absmax_type": absmax_type,
-        "absmax": np.where(sizes == 0, np.nan, sizes).tolist(),
+        "absmax": with_open(sizes, sizes == 0, Open(0)),
         "decoded": decoded,
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.content.lab09.figures import Array, same_codes
+from autograder.content.lab09.figures import Array, OpenStep, same_codes, with_open
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -51,7 +51,7 @@ def quantized(
     return {
         "type": "int8",
         "codes": codes,
-        "scale": np.where(sizes == 0, np.inf, scale).ravel().tolist(),
+        "scale": with_open(scale, sizes == 0, OpenStep(1)),
         "shape": [] if axis is None else list(scale.shape),
         "decoded": codes * scale,
     }

@@ -88,6 +88,29 @@ def test_of_two_dicts_the_first_entry_that_differs_is_shown():
         "For 8: `scale` differs. Expected 0.5, but got 0.25."
     )
     assert "expected {" in said({"codes": [1], "scale": 0.5}), "other keys: both are shown"
+    outcome = ("raised", "TypeError", "no")
+    raised = judge(case, Answer([outcome]))["all"].said
+    assert raised == "For 8: your function raised TypeError: no."
+
+
+@pytest.mark.parametrize(
+    ("got", "said"),
+    [
+        ([[1, 2], [9, 5]], " most at [1, 0]. Expected 3, but got 9."),
+        ([[1.5, 2], [3, np.nan]], " most at [1, 1]. Expected 4, but got nan."),
+        ([1, 2, 3, 4], " in shape. Expected (2, 2), but got (4,)."),
+        (np.array([[1, 2], [3, 4]], float), " in type. Expected 'int64', but got 'float64'."),
+        (np.array([["a", "b"]] * 2), ". Expected array([[1, 2], [3, 4]]), but got "),
+    ],
+)
+def test_of_two_arrays_the_place_where_they_differ_most_is_shown(got, said):
+    right = np.array([[1, 2], [3, 4]])
+    case, answer = Case(("all",), {"calls": [[0]]}), Answer([("value", np.asarray(got))])
+    found = by_reference(lambda _: right, equal=lambda *_: False)(case, answer)["all"].said
+    assert found.startswith(f"For 0: your result differs{said}")
+    answer = Answer([("value", {"q": np.asarray(got)})])
+    judge = by_reference(lambda _: {"q": right}, equal=lambda *_: False)
+    assert judge(case, answer)["all"].said.startswith(f"For 0: `q` differs{said}")
 
 
 def test_right_answers_and_the_right_exception_pass():

@@ -149,7 +149,17 @@ def _stepped(
         left = any(p.grad is not None and bool(p.grad.any()) for p in params)
         if large:
             for p in params:
-                p.grad, p.data = None, torch.empty(0)
+                p.grad = None
+                _free(p)
         return {"params": told, "changed": sorted(changed or ()), "left": left}
 
     return metered(run, measure=measure, keep=made.pop)
+
+
+def _free(p: nn.Parameter) -> None:
+    """Free a parameter's memory even if views of it stay: they take none while it lives."""
+    storage = p.untyped_storage()
+    if storage.resizable() and storage.nbytes() == p.nbytes:
+        storage.resize_(0)
+        p.detach()  # the meter learns of it at the next operator
+    p.data = torch.empty(0)

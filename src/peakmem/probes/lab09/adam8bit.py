@@ -31,9 +31,8 @@ def adam8bit_step(
     A training without `options` is repeated with the defaults written out, and `defaults` tells
     whether that changed a loss.
 
-    `large` has `n_tensors`, `n` and `seed`. It returns how far two steps moved the parts of each of
-    `n_tensors` vectors of `n` values (`moved`), and if `metered`, `rise_bytes` and
-    `numpy_rise_bytes`, including parameters and gradients.
+    `large` has `n_tensors`, `n` and `seed`, for `large_steps`. If `metered`, there are also
+    `rise_bytes` and `numpy_rise_bytes`, including parameters and gradients.
     """
     if large is None:
         return _with_defaults(student.adam8bit_step, **sizes)
@@ -96,15 +95,19 @@ def trained(
             step(params, grads, state, 0.01, **(options or {}))
         changed |= not all(map(torch.equal, before, grads))
         losses.append(now.item())
-    storages = {
-        t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors_in(_opened(state))
-    }
     return {
         "losses": [*losses, loss().item()],
-        "state_bytes": sum(storage.nbytes() for storage in storages.values()),
+        "state_bytes": _state_bytes(state),
         "n_values": [param.numel() for param in params],
         "changed": changed,
     }
+
+
+def _state_bytes(state: dict[Any, Any]) -> int:
+    storages = {
+        t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors_in(_opened(state))
+    }
+    return sum(storage.nbytes() for storage in storages.values())
 
 
 def _opened(thing: Any) -> Any:
@@ -121,9 +124,10 @@ def _opened(thing: Any) -> Any:
 
 
 def large_steps(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]:
-    """Take two steps on vectors of zeros; return how far each `moved`, on average.
+    """Take two steps on `n_tensors` vectors of `n` zeros; return how far each `moved`, on average.
 
-    A vector has three averages: where its gradients are small, larger, and largest.
+    A vector has three averages: where its gradients are small, larger, and largest. Also returns
+    the state's `state_bytes`, and whether a step wrote into the gradients (`changed`).
     """
     generator = torch.Generator().manual_seed(seed)
     params = [torch.zeros(n).requires_grad_() for _ in range(n_tensors)]
@@ -133,11 +137,18 @@ def large_steps(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]
         (torch.rand(n, generator=generator) + 0.1) * sizes * (-1) ** i for i in range(n_tensors)
     ]
     state: dict[Any, Any] = {}
+    changed = False
     # The second gradients nearly cancel the decoded moments, so that a wrong step in them shows.
     for factor in (1.0, -0.5):
         for grad in grads:
             grad.mul_(factor)
+        before = [grad.sum().item() for grad in grads]
         with torch.no_grad():
             step(params, grads, state)  # with its defaults
+        changed |= before != [grad.sum().item() for grad in grads]
     parts = [sizes == size for size in (1, 10, 100)]
-    return {"moved": [param.detach()[part].mean().item() for param in params for part in parts]}
+    return {
+        "moved": [param.detach()[part].mean().item() for param in params for part in parts],
+        "state_bytes": _state_bytes(state),
+        "changed": changed,
+    }
