@@ -1086,3 +1086,75 @@ class OffloadedAdam:
     def zero_grad(self):
         for p in self.params:
             p.grad = None
+
+
+# %% wrong: small_ones_stay
+"""Leaves the moments of small parameters on the device. [earns 3]"""
+import torch
+
+from peakmem.labs.lab06 import adam_update_
+
+
+class OffloadedAdam:
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.options = {"lr": lr, "betas": betas, "eps": eps}
+        self.own = {}
+
+    def step(self):
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            here = p.numel() < 1000
+            if i not in self.own:
+                zeros = torch.zeros_like(p)
+                pair = [zeros, zeros.clone()] if here else [self.host.put(zeros) for _ in "mv"]
+                self.own[i] = [0, *pair]
+                del zeros, pair
+            self.own[i][0] += 1
+            t, *pair = self.own[i]
+            m, v = pair if here else map(self.host.get, pair)
+            adam_update_(p, m, v, t, **self.options)
+            if not here:
+                self.host.write(pair[0], m)
+                self.host.write(pair[1], v)
+            del m, v
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: gradients_of_zeros
+"""zero_grad() fills the gradients with zeros. [earns 3]"""
+import torch
+
+from peakmem.labs.lab06 import adam_update_
+
+
+class OffloadedAdam:
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.options = {"lr": lr, "betas": betas, "eps": eps}
+        self.own = {}
+
+    def step(self):
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            if i not in self.own:
+                zeros = torch.zeros_like(p)
+                self.own[i] = [0, self.host.put(zeros), self.host.put(zeros)]
+                del zeros
+            self.own[i][0] += 1
+            t, at_m, at_v = self.own[i]
+            m, v = self.host.get(at_m), self.host.get(at_v)
+            adam_update_(p, m, v, t, **self.options)
+            self.host.write(at_m, m)
+            self.host.write(at_v, v)
+            del m, v
+
+    def zero_grad(self):
+        for p in self.params:
+            if p.grad is not None:
+                p.grad.zero_()

@@ -43,7 +43,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 def _small(case: Case) -> Case:
     models = [{**model, "layouts": []} for model in case.inputs["models"]]
-    return replace(case, parts=(_EQUAL,), inputs={**case.inputs, "models": models})
+    return replace(case, parts=(_EQUAL, _HOST), inputs={**case.inputs, "models": models})
 
 
 def _medium(rng: np.random.Generator) -> Case:
@@ -103,7 +103,9 @@ def _host_bytes(large: Mapping[str, Any]) -> list[int]:
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     inputs = case.inputs
     if "models" in inputs:
-        return {_EQUAL: _path_finding(inputs["models"], inputs["options"], answer.value)}
+        path = _path_finding(inputs["models"], inputs["options"], answer.value)
+        after = _host_after(inputs["models"], answer.value) if path.ok else Finding(True)
+        return {_EQUAL: path, _HOST: after}
     value, large = answer.value if isinstance(answer.value, dict) else {}, inputs["large"]
     steps = _steps(large, value.get("models"))
     if not steps.ok and not steps.mistakes:
@@ -215,6 +217,32 @@ def _device(large: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) 
     return Finding(False, _RISE, ("all_moments_at_once",) if all_at_once else ("temporaries",))
 
 
+def _host_after(models: Sequence[Model], said: Any) -> Finding:
+    """Judge the host's bytes after small models' last calls: here a moment has 5 to 12 values."""
+    for model, report in zip(models, said, strict=True):
+        sizes = [array.nbytes for array in model["parameters"]]
+        calls = [gradients_of(model, call) for call in range(calls_of(model))]
+        had = [any(given is not None for given in column) for column in zip(*calls, strict=True)]
+        live, state_bytes = report.get("host_bytes"), 2 * sum(sizes)
+        expected = 2 * sum(size for size, some in zip(sizes, had, strict=True) if some)
+        if type(live) is not int:
+            return Finding(False, "The answers came back garbled.")
+        if live == expected:
+            continue
+        text = f"After the last step on float64 values, expected {expected:,} bytes on the host, "
+        explains = {
+            "made_too_early": live == state_bytes,
+            "made_without_gradient": live == state_bytes,
+            "puts_again": live > state_bytes,
+            "nothing_on_the_host": live == 0,
+            "gradients_too": 2 * live == 3 * expected,
+            "small_ones_stay": 0 <= live < expected,
+        }
+        mistakes = tuple(name for name, fits in explains.items() if fits)
+        return Finding(False, f"{text}but got {live:,}.", mistakes)
+    return Finding(True)
+
+
 def _host(value: Mapping[str, Any], large: Mapping[str, Any]) -> Finding:
     live, expected = value.get("live_bytes"), _host_bytes(large)
     if not isinstance(live, list) or len(live) != 3 or any(type(x) is not int for x in live):
@@ -272,6 +300,8 @@ offloaded_adam = Task(
         "Make them in the first step in which a parameter has one.",
         "puts_again": "Each of your steps puts new moments on the host and leaves the old ones "
         "there. Overwrite them with host.write(handle, tensor).",
+        "small_ones_stay": "Moments of small parameters never reach the host, where all of them "
+        "live.",
         "nothing_on_the_host": "Nothing is on the host after a step. m and v live there, each "
         "under a handle.",
         "gradients_too": "Your host holds 12 bytes per parameter: more than the two moments.",

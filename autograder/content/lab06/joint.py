@@ -118,7 +118,8 @@ def _fixed() -> list[Problem]:
     large, small = Stage(1.0, 2.0, 100, 8), Stage(1.0, 2.0, 24, 8)
     return [
         (Chain((small,)), 24, 8.0),
-        (cheap_to_compute, 64, 1.0),
+        # Two neighbours recomputed, as one segment, and the fourth stage.
+        (Chain(cheap_to_compute.stages + cheap_to_compute.stages[:1]), 64, 1.0),
         (dear_to_compute, 64, 1000.0),
         (dear_to_compute, 50, 16.0),  # two stages at a time: only swaps make room for the others
         (Chain((large, large, small, small)), 170, 16.0),  # only to recompute the first one does

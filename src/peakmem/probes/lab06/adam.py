@@ -32,12 +32,13 @@ def offloaded_adam(
     Models have the form of lab 3's `adam_step` probe; each has its own host, and they take turns.
     Returns one dict per model. `parameters` has for each parameter an array with one row per call,
     its values after the call. `changed` names the first object that a call changed but shouldn't
-    have; None if there is none. `state_used` says whether anything is on the host.
+    have; None if there is none. `state_used` says whether anything is on the host, `host_bytes` how
+    many bytes are at the end.
 
     `large` has the form of lab 3's `lean_adam_step` probe, and `skipped` as a model has it. Returns
     `models`, the one model's watched values in the form above; `live_bytes`, the host's bytes
-    before the first step and after each step; and `cleared`, whether zero_grad() left only zero
-    gradients. If `metered`, also `rise_bytes` and `numpy_rise_bytes`, the device's peak beyond
+    before the first step and after each step; and `cleared`, whether zero_grad() left no gradient.
+    If `metered`, also `rise_bytes` and `numpy_rise_bytes`, the device's peak beyond
     parameters and gradients since before the optimizer was made, and `kept_bytes`, the most that
     was left of it after a step. If `even`, also `spread`, the largest difference between two values
     of one parameter at the end, and `numpy_kept_bytes`, what a second training leaves in numpy's
@@ -91,8 +92,12 @@ class _AdamRun:
 
     def report(self) -> dict[str, Any]:
         by_parameter = [np.stack(rows) for rows in zip(*self.noted, strict=True)]
-        used = self.host.bytes_out > 0
-        return {"parameters": by_parameter, "changed": self.changed, "state_used": used}
+        return {
+            "parameters": by_parameter,
+            "changed": self.changed,
+            "state_used": self.host.bytes_out > 0,
+            "host_bytes": self.host.live_bytes,
+        }
 
 
 def _large_steps(
@@ -165,7 +170,7 @@ class _LargeRun:
         report = {
             "models": [model],
             "live_bytes": self._live_bytes,
-            "cleared": all(grad is None or not grad.any() for grad in left),
+            "cleared": all(grad is None for grad in left),
         }
         spread = max(float(array.max() - array.min()) for array in self._arrays)
         return {**report, "spread": spread} if self.even else report

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+from peakmem.plan import chain
 from peakmem.probes import Namespace, call_each
 
 __all__ = ["plan_joint", "schedule", "worth_swapping"]
@@ -31,7 +32,7 @@ def worth_swapping(student: Namespace, calls: Calls) -> Outcomes:
 def schedule(student: Namespace, calls: Calls) -> Outcomes:
     """Call `schedule(stages, budget_bytes, link_bytes_per_s)` for each of `calls`.
 
-    A call's stages are dicts here, and objects with these attributes to the student.
+    A call's stages are dicts here, and `Stage` objects to the student, as in the notebook.
     """
 
     def plan(stages: list[Stage], budget_bytes: int, link: float) -> Any:
@@ -45,7 +46,7 @@ def schedule(student: Namespace, calls: Calls) -> Outcomes:
 def plan_joint(student: Namespace, calls: Calls) -> Outcomes:
     """Call `plan_joint(stages, budget_bytes, link_bytes_per_s)` for each of `calls`.
 
-    A call's stages are dicts here, and objects with these attributes to the student.
+    A call's stages are dicts here, and `Stage` objects to the student, as in the notebook.
     """
 
     def plan(stages: list[Stage], budget_bytes: int, link: float) -> Any:
@@ -57,15 +58,10 @@ def plan_joint(student: Namespace, calls: Calls) -> Outcomes:
 
 
 @contextmanager
-def _as_objects(stages: list[Stage]) -> Iterator[list[SimpleNamespace]]:
-    """Give the stages as objects; those that the block changes are changed in `stages`, too."""
-    given = [SimpleNamespace(**stage) for stage in stages]
+def _as_objects(stages: list[Stage]) -> Iterator[list[chain.Stage]]:
+    """Give the stages as the notebook has them; if the block changes the list, so is `stages`."""
+    given = [chain.Stage(**stage) for stage in stages]
     before = list(given)
     yield given
-    same = given == before and all(
-        getattr(one, name, None) == value
-        for one, stage in zip(before, stages, strict=True)
-        for name, value in stage.items()
-    )
-    if not same:
+    if given != before:
         stages.clear()  # `call_each` says that an argument has changed, not how
