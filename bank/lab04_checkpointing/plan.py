@@ -476,3 +476,38 @@ def plan(stages, budget_bytes):
     if not fitting:
         raise ValueError("no plan")
     return min(fitting, key=lambda kept: seconds(stages, kept))
+
+
+# %% right: remembers_by_stages
+"""A cached recursion over tuples of stages, which have to be hashable for it."""
+
+from functools import lru_cache
+
+
+@lru_cache(maxsize=None)
+def cheapest(stages):
+    """The least sum of kept outputs of a plan that keeps the last of these stages, by budget."""
+
+    @lru_cache(maxsize=None)
+    def within(budget_bytes):
+        best = (0, ()) if not stages else None
+        needed = 0
+        for first in range(len(stages) - 1, -1, -1):
+            needed += stages[first].saved_bytes
+            before = cheapest(stages[:first])(budget_bytes)
+            if before and before[0] + needed <= budget_bytes:
+                total = before[0] + stages[-1].output_bytes
+                if best is None or total < best[0]:
+                    best = (total, (*before[1], len(stages) - 1))
+        return best
+
+    return within
+
+
+def plan(stages, budget_bytes):
+    stages = tuple(stages)
+    for end in range(len(stages) + 1):
+        found = cheapest(stages[:end])(budget_bytes)
+        if found and found[0] + sum(s.saved_bytes for s in stages[end:]) <= budget_bytes:
+            return list(found[1])
+    raise ValueError(f"no plan fits {budget_bytes} bytes")
