@@ -879,7 +879,7 @@ def swap_saved_tensors(host):
         yield
 
 
-# %% wrong: integers_stay
+# %% wrong: others_stay
 """Swaps floating-point tensors only. [earns 4]"""
 import weakref
 from contextlib import contextmanager

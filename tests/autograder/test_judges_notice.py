@@ -49,6 +49,7 @@ class Unseen:
 
 OTHER_PART = "the cases of another part decide it"
 LATER = "only names a mistake, or another part decides it"
+_NOTHING_LEFT = "nothing left on the host"
 UNSEEN = [
     Unseen("lab07-loss_scaler", "[*].parameters", OTHER_PART, ("trajectory",)),
     Unseen("lab07-loss_scaler", "[*].scale", OTHER_PART, ("unscale before clipping",)),
@@ -85,7 +86,10 @@ UNSEEN = [
         for path in (".rise_bytes", ".numpy_rise_bytes")
     ),
     Unseen("lab06-offloaded_adam", "[*].state_used", LATER),
-    Unseen("lab06-offloaded_adam", ".models[*].changed", "missing says that nothing changed"),
+    *(
+        Unseen("lab06-offloaded_adam", f"{path}[*].changed", "missing says that nothing changed")
+        for path in ("", ".models")
+    ),
     Unseen("lab06-stream_forward", ".loads", LATER),
     Unseen("lab06-stream_forward", ".requires_grad", LATER),
     Unseen("lab06-stream_forward", ".x_changed", LATER),
@@ -93,6 +97,11 @@ UNSEEN = [
     Unseen("lab06-swap_saved_tensors", ".bytes_out", LATER),
     Unseen("lab06-swap_saved_tensors", ".gradients", LATER),
     Unseen("lab06-swap_saved_tensors", ".live_bytes", LATER),
+    Unseen("lab06-swap_saved_tensors", ".live_between_bytes", "only 0 says something"),
+    *(
+        Unseen("lab06-swap_saved_tensors", ".after_bytes", OTHER_PART, parts)
+        for parts in (("gradients", _NOTHING_LEFT), (_NOTHING_LEFT,))
+    ),
     Unseen("lab08-data_parallel", ".ranks[*].start", OTHER_PART, ("no_sync",)),
     Unseen("lab08-sharded_adam", ".ranks[*].changed", OTHER_PART, ("state",)),
     Unseen("lab08-sharded_adam", ".ranks[*].left", OTHER_PART, ("state",)),

@@ -132,7 +132,7 @@ def _large_step(inputs: Mapping[str, Any], answer: Answer) -> Finding:
 
 def is_even(spread: Any) -> bool:
     """Tell whether the values of a parameter, equal at the start, are equal after the steps."""
-    return type(spread) is float and spread <= FLOAT32_TOLERANCE * _LR
+    return type(spread) is float and 0 <= spread <= FLOAT32_TOLERANCE * _LR
 
 
 UNEVEN = (

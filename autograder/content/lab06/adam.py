@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from autograder.content.lab03.adam import Array, Model, calls_of
+from autograder.content.lab03.adam import Model, calls_of
 from autograder.content.lab03.adam_step import MISTAKES, NO_TORCH_OPTIM, judge_models, path_cases
 from autograder.content.lab03.lean_adam_step import (
     FLOAT32_TOLERANCE,
@@ -18,7 +18,7 @@ from autograder.content.lab03.lean_adam_step import (
     watched_model,
     watched_places,
 )
-from autograder.content.lab03.paths import paths_in
+from autograder.content.lab06.forgotten import forgotten, stops_after_one
 from autograder.content.lab06.hiding import NO_HIDING
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.probes.lab03 import gradients_of, large_tensors
@@ -28,11 +28,6 @@ __all__ = ["offloaded_adam"]
 _EQUAL, _DEVICE, _HOST = "equals Adam", "device bytes during step", "bytes on the host"
 _SLACK_BYTES = 64 * 1024
 _EXPLAINS_NO_STEP = {"not_in_place", "state_outside", "flat_copies"}
-_NOT_WRITTEN_BACK = {  # of m and of v: whether it lasts until the next step
-    "not_written_back": (0, 0),
-    "m_not_written_back": (0, 1),
-    "v_not_written_back": (1, 0),
-}
 _LARGE_OPTIONS = {"lr": 0.1}  # far enough in one step for float32
 
 
@@ -121,9 +116,9 @@ def _path_finding(
     models: Sequence[Model], options: Mapping[str, Any], said: Any, tolerance: float = 1e-9
 ) -> Finding:
     finding = judge_models(models, options, said, tolerance)
-    if finding.said and (forgotten := _forgotten(models, options, said, tolerance)):
-        return replace(finding, mistakes=(forgotten,))
-    if finding.said and _stops_after_one(models, said):
+    if finding.said and (name := forgotten(models, options, said, tolerance)):
+        return replace(finding, mistakes=(name,))
+    if finding.said and stops_after_one(models, said):
         return replace(finding, mistakes=("params_used_up",))
     return finding
 
@@ -142,57 +137,6 @@ def _steps(large: Mapping[str, Any], said: Any) -> Finding:
 def _first_step_only(large: Mapping[str, Any], said: Any) -> tuple[dict[str, Any], Any]:
     first = [{**one, "parameters": [rows[:1] for rows in one["parameters"]]} for one in said]
     return {**large, "factors": large["factors"][:1]}, first
-
-
-def _forgotten(
-    models: Sequence[Model], options: Mapping[str, Any], said: Any, tolerance: float
-) -> str:
-    """Return the mistake of Adam's steps with moments that are zero before each; "" if none."""
-    got = paths_in(models, said)
-    for name, lasts in _NOT_WRITTEN_BACK.items():
-        if got is not None and all(
-            np.allclose(right, after, rtol=1e-5, atol=tolerance)
-            for model, path in zip(models, got, strict=True)
-            for rights, afters in zip(_lasting(model, lasts, **options), path, strict=True)
-            for right, after in zip(rights, afters, strict=True)
-        ):
-            return name
-    return ""
-
-
-def _lasting(
-    model: Model,
-    lasts: tuple[int, int],
-    lr: float = 1e-3,
-    betas: Sequence[float] = (0.9, 0.999),
-    eps: float = 1e-8,
-) -> Iterator[list[Array]]:
-    """Yield the parameters after each call if m and v last until the next step (1) or not (0)."""
-    values = [np.asarray(array, dtype=np.float64) for array in model["parameters"]]
-    m, v = [0.0 * value for value in values], [0.0 * value for value in values]
-    steps = [0] * len(values)
-    for call in range(calls_of(model)):
-        for i, gradient in enumerate(gradients_of(model, call)):
-            if gradient is None:
-                continue
-            steps[i] += 1
-            m[i] = lasts[0] * betas[0] * m[i] + (1 - betas[0]) * gradient
-            v[i] = lasts[1] * betas[1] * v[i] + (1 - betas[1]) * gradient**2
-            root = np.sqrt(v[i] / (1 - betas[1] ** steps[i])) + eps
-            values[i] = values[i] - lr * m[i] / (1 - betas[0] ** steps[i]) / root
-        yield list(values)
-
-
-def _stops_after_one(models: Sequence[Model], said: Any) -> bool:
-    """Tell whether the first step moved something, and no later one anything."""
-    got = paths_in(models, said)
-    if got is None or all(len(path) == 1 for path in got):
-        return False
-    return all(
-        not all(map(np.array_equal, path[0], model["parameters"]))
-        and all(map(np.array_equal, path[0], path[-1]))
-        for model, path in zip(models, got, strict=True)
-    )
 
 
 def _device(large: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) -> Finding:

@@ -4,6 +4,7 @@
     ├── OutOfMemory    a run needed more memory than its budget   (also a MemoryError)
     ├── Infeasible     no plan stays within the budget            (also a ValueError)
     │   └── Stuck      a plan's next step can never start         (plan.player)
+    ├── NotAllowed     code used what its exercise forbids        (probes.conversions)
     ├── NotDefined     an exercise's function is missing          (also a NameError)
     ├── PlainError     a value is not plain data                  (core.serialization, a ValueError)
     ├── RankError      one rank failed or died                    (also a RuntimeError)

@@ -25,10 +25,12 @@ from typing import Any
 
 import numpy as np
 
+from peakmem.core.errors import PeakmemError
+
 __all__ = ["NotAllowed", "Watching", "compiled", "refused"]
 
 
-class NotAllowed(Exception):
+class NotAllowed(PeakmemError):
     """The code had a library convert between bits and a 16- or 32-bit float."""
 
 

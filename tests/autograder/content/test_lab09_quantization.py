@@ -221,7 +221,7 @@ def test_bytes_that_the_kernel_refused_cost_the_points(task: Task) -> None:
     small: dict[str, Any] = {"equal": 160, "rise_bytes": 1, "numpy_rise_bytes": 0}
     small |= {"n_trained": 2 * 4 * 1280, "moved": True}
     if task is adam8bit_step:
-        small |= large_steps(adam, **cases[0].inputs["large"])
+        small |= large_steps(adam, **cases[0].inputs["large"]) | {"state_bytes": 1}
     assert judge(task, cases, [Answer(value=small, memory="refused")]).status != "right"
     assert judge(task, cases, [Answer(value=small, memory="within")]).status == "right"
 

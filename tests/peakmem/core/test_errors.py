@@ -39,7 +39,8 @@ def test_the_tree_is_drawn_as_it_is() -> None:
 def _class(name: str) -> type:
     places = (
         *("core.errors", "core.serialization", "labs.self_check"),
-        *("measure.workspaces", "measure.snapshot", "plan.player", "show.cli.program"),
+        *("measure.workspaces", "measure.snapshot", "plan.player"),
+        *("probes.conversions", "show.cli.program"),
     )
     modules = (importlib.import_module(f"peakmem.{place}") for place in places)
     return next(getattr(module, name) for module in modules if hasattr(module, name))
