@@ -79,11 +79,11 @@ def collect(
                 by_student[student][sender].append(upload)
     for student, by_sender in sorted(by_student.items()):
         own = students.only(by_sender)
-        for sender in by_sender.keys() - {own}:
-            for upload in by_sender[sender]:
-                work.keep(
-                    upload, "unknown", f"{_told(sender)} isn't the only one who may be {student}"
-                )
+        for sender, uploads in by_sender.items():
+            if sender != own:
+                problem = f"{_told(sender)} isn't the only one who may be {student}"
+                for upload in uploads:
+                    work.keep(upload, "unknown", problem)
         if own is not None:
             work.place(student, by_sender[own])
     for path in download.others:
