@@ -124,9 +124,7 @@ def may_change_unseen(task: Task, cells: Sequence[RunCell]) -> bool:
     that bans something.
     """
     unseen = (
-        statement.binds_unseen and not isinstance(statement.node, ast.ImportFrom)
-        for cell in _students(cells)
-        for statement in statements(cell.source)
+        statement.runs_unseen for cell in _students(cells) for statement in statements(cell.source)
     )
     return task.ban != NOTHING_BANNED and any(unseen)
 

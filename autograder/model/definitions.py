@@ -70,6 +70,11 @@ class Statement:
             for node in ast.walk(self.node)
         )
 
+    @property
+    def runs_unseen(self) -> bool:
+        """Whether it binds names unseen by running code, unlike `from ... import *`."""
+        return self.binds_unseen and not isinstance(self.node, ast.ImportFrom)
+
     @cached_property
     def text(self) -> str:
         """The statement as `ast.unparse` writes it; cached, as names are often redefined."""
@@ -220,7 +225,7 @@ def changing_unseen(cells: Iterable[str], modules: Collection[str]) -> list[Stat
     return [
         statement
         for statement in every
-        if (statement.binds_unseen and not isinstance(statement.node, ast.ImportFrom))
+        if statement.runs_unseen
         or not imported.isdisjoint(statement.changes)
         or not imported.isdisjoint(_given_to_setattr(ast.walk(statement.node)))
     ]
