@@ -204,6 +204,8 @@ class SandboxStudent:
         if refused:
             metered, _ = self._run(call)
             return replace(metered, memory="refused")
+        if answer.lost is not None:
+            return answer  # it shows neither
         raised = answer.raised and explained(*answer.raised)
         return replace(answer, raised=raised, memory="within", doubt=doubt)
 

@@ -95,6 +95,11 @@ def test_a_budget_is_kept_to_a_mebibyte(student: SandboxStudent) -> None:
         assert run(student, "torch.ones(n // 4)", BUDGET.bytes + off).memory == memory
 
 
+def test_a_process_that_ends_itself_is_neither_within_nor_refused(student: SandboxStudent) -> None:
+    answer = run(student, "os._exit(0)", 14 * MIB)
+    assert (answer.lost is not None, answer.memory) == (True, "")
+
+
 def test_a_budget_ends_with_its_call(student: SandboxStudent) -> None:
     for _ in range(2):
         assert run(student, "torch.ones(n // 4)", 14 * MIB).memory == "within"
