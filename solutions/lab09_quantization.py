@@ -1115,8 +1115,10 @@ def lora_report(what, bias=True):
     merges = found["returned"] or bool(found["moved"].any())
     pairs = zip(found["trainable"], found["zero_at_start"], strict=True)
     zeros = sorted(tuple(sorted(array.shape)) for array, zero in pairs if zero)
+    arrays = map(torch.from_numpy, found["trainable"])
+    ranks = [torch.linalg.matrix_rank(array, atol=1e-6).item() for array in arrays]
     flags = {"frozen": not found["base_changed"], "returned": merges, "zeros": zeros}
-    return {"shapes": shapes, "learned": learned, **flags}.get(what, gap.get(what))
+    return {"shapes": shapes, "learned": learned, "ranks": ranks, **flags}.get(what, gap.get(what))
 
 
 def scale_of(alpha):
@@ -1163,6 +1165,7 @@ self_check(
         Case(("start",), 0, "B is 0 at the start", label="equal at the start"),
         Case(("zeros",), [(2, 7)], "B is 0, and A is random", label="zeros at the start"),
         Case(("learned",), True, "if both are 0, no gradient reaches either", label="learns"),
+        Case(("ranks",), [2, 2], "draw A at random: equal rows stay equal", label="ranks"),
         Case(("frozen",), True, "freeze weight and bias", label="frozen"),
         Case((5.0,), [15] * 4, "alpha / rank = 2.5", label="scale", function=scale_of),
         Case((), [12.0] * 3, "x needs a gradient, too", label="gradient of x", function=slope_of),

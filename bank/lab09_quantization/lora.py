@@ -756,6 +756,32 @@ class Lora(nn.Module):
         return merged
 
 
+# %% wrong: equal_rows
+"""A is filled with one number. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.full((rank, linear.in_features), 0.1))
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        has_bias = self.linear.bias is not None
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features, bias=has_bias)
+        merged.load_state_dict(self.linear.state_dict())
+        with torch.no_grad():
+            merged.weight += self.scale * self.b @ self.a
+        return merged
+
+
 # %% wrong: returns_itself
 """merge() returns the adapter. [earns 2]"""
 import torch

@@ -14,6 +14,7 @@ import importlib
 import inspect
 import pkgutil
 import signal
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -58,6 +59,24 @@ class _Call:
     returned: Any
 
 
+@contextmanager
+def _nothing_reported() -> Iterator[None]:
+    """Keep from pytest what Python swallows.
+
+    The time limit may strike in the callback of a weak reference, and in pytest's hook for it too.
+    """
+    hook, sys.unraisablehook = sys.unraisablehook, _report_nothing
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+
+
+def _report_nothing(_what: object) -> None:
+    return
+
+
+@_nothing_reported()
 def answers_to(task: Task, lab: Lab, hides: Sequence[str] | None = None) -> set[str]:
     """Return the public names of peakmem that answer one of the functions that `task` asks for.
 

@@ -24,9 +24,6 @@ TASKS = [
     if task.trust == "value" and task.id != "lab04-saved_bytes"
 ]
 
-# The search cuts candidates short, and one of them may be in the callback of a weak reference then.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 # Functions that answer an exercise nevertheless, with the reason.
 TAUGHT: dict[str, set[str]] = {}
 

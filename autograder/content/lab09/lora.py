@@ -145,6 +145,9 @@ def _trained(
     if not np.abs(product).max() > 1e-6:
         said = "After some steps of Adam the product of your two matrices is still 0."
         return Finding(False, said, ("both_zero",))
+    if np.linalg.matrix_rank(down, tol=1e-6) < sizes["rank"]:
+        said = f"A has rank {np.linalg.matrix_rank(down, tol=1e-6)}, expected {sizes['rank']}."
+        return Finding(False, said, ("equal_rows",))
     scale = sizes["alpha"] / sizes["rank"]
     if not are_near(_output(given, scale * product), value["trained"], 1e-4):
         said = "After training, the output isn't the layer's plus alpha / rank times the adapter's."
@@ -249,6 +252,8 @@ lora = Task(
         "comes first, and leave the other at 0.",
         "not_zero_at_the_start": "The adapter adds something before it has learned anything. Let "
         "the second matrix start at 0.",
+        "equal_rows": "Rows of A that start equal get equal gradients and stay equal: the adapter "
+        "has the bytes of rank r, and learns as one of rank 1. Draw A at random.",
         "zeros_in_a": "A starts at 0, and B is random. LoRA has it the other way round.",
         "alpha_ignored": "You add the product as it is. Multiply it by alpha / rank.",
         "not_divided_by_rank": "You multiply by alpha. Multiply by alpha / rank.",

@@ -17,10 +17,12 @@ import builtins
 import operator
 import struct
 import sys
+from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import partial
-from types import BuiltinFunctionType, CodeType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -74,6 +76,12 @@ def _refuse(kind: str) -> None:
 
 def _call(function: Any, /, *arguments: Any, **options: Any) -> Any:
     __tracebackhide__ = True  # keeps this frame out of IPython's tracebacks
+    if not options and _NUMBERS.issuperset(map(type, arguments)) and _has_no_state(function):
+        result = function(*arguments)  # most calls: a number made of numbers is no conversion
+        if type(result) not in _NUMBERS:
+            _refuse_if(_used_beforehand(function, [*arguments], {}))
+            _refuse_if(_made(function, [*arguments], result))
+        return result
     if not _asks(function):
         arguments = tuple(map(_passed_on, arguments))
         options = {name: _passed_on(value) for name, value in options.items()}
@@ -86,6 +94,13 @@ def _call(function: Any, /, *arguments: Any, **options: Any) -> Any:
     return result
 
 
+def _has_no_state(function: Any) -> bool:
+    """Whether this is a function or class, and no method of an array or another such object."""
+    if isinstance(function, BuiltinFunctionType):
+        return isinstance(function.__self__, ModuleType)
+    return type(function) in (FunctionType, type, ABCMeta)
+
+
 def _passed_on(value: Any) -> Any:
     """A built-in function that another one is to call, as `map` does, with its calls watched."""
     return partial(_call, value) if isinstance(value, BuiltinFunctionType) else value
@@ -94,7 +109,9 @@ def _passed_on(value: Any) -> Any:
 def _operate(name: str, left: Any, right: Any) -> Any:
     __tracebackhide__ = True
     result = getattr(operator, name)(left, right)
-    if _found is not None and _small(result) and not (_small(left) and _small(right)):
+    if _found is None or type(result) in _NUMBERS:
+        return result
+    if _small(result) and not (_small(left) and _small(right)):
         other = right if _small(left) else left
         _refuse_if(_small(result) if isinstance(other, (float, np.floating)) else "")
     return result
@@ -121,15 +138,17 @@ _HELPERS = {f"<{f.__name__}>": f for f in (_call, _operate, _store, _set_dtype)}
 
 # What counts as a conversion.
 
+_NUMBERS = frozenset({bool, int, float, Fraction})
 # These ask about types, or describe them.
 _QUESTIONS = (
     *(isinstance, issubclass, type, repr, str, print, hasattr, getattr, id, len, format),
     *(np.issubdtype, np.finfo, np.dtype, np.can_cast),
 )
+_QUESTION_IDS = frozenset(map(id, _QUESTIONS))  # a student's object may say that it equals one
 
 
 def _asks(function: Any) -> bool:
-    return any(function is question for question in _QUESTIONS)
+    return id(function) in _QUESTION_IDS
 
 
 def _used_beforehand(function: Any, values: list[Any], options: dict[str, Any]) -> str:
