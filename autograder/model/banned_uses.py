@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from autograder.model.allowed import BUILTINS, ENTRIES, REFLECTION, refused_part
 from autograder.model.constants import Constants, constants_of, texts_in, variables_of
@@ -19,6 +20,7 @@ from autograder.model.definitions import (
     DEFINITIONS,
     Reached,
     changing_unseen,
+    nodes_of,
     reachable,
     statements,
 )
@@ -134,16 +136,19 @@ def _students(cells: Sequence[RunCell]) -> list[RunCell]:
 
 
 def _given(cells: Sequence[RunCell]) -> Aliases:
-    return _given_names(cell.source for cell in cells if cell.kind not in ("own", "solution"))
+    return _given_names(
+        tuple(cell.source for cell in cells if cell.kind not in ("own", "solution"))
+    )
 
 
-def _given_names(sources: Iterable[str]) -> Aliases:
+@lru_cache(maxsize=8)  # every task of every submission has the same ones
+def _given_names(sources: tuple[str, ...]) -> Aliases:
     """The names that the lab's own cells bind, each with its imports."""
     names: Aliases = {}
     for source in sources:
         for statement in statements(source):
             names |= {name: names.get(name, set()) for name in statement.binds}
-            add_imports(names, ast.walk(statement.node))
+            add_imports(names, nodes_of(statement.node))
     return names
 
 
@@ -153,17 +158,17 @@ class _Reader:
     def __init__(self, task: Task, reached: Reached, given: Aliases, allows: Iterable[str]) -> None:
         self._ban, self._defines, self._names = task.ban, task.defines, reached.names
         self._entries = {**ENTRIES, **dict.fromkeys([*allows, *task.ban.allows], True)}
-        self._aliases = {name: given.get(name, set()) for name in reached.unbound}
+        self._aliases = {name: {*given.get(name, ())} for name in reached.unbound}
         self._variables = variables_of(reached.statements)
         for statement in reached.statements:
-            add_imports(self._aliases, ast.walk(statement))
-            add_everything(self._aliases, ast.walk(statement), task.ban.modules)
+            add_imports(self._aliases, nodes_of(statement))
+            add_everything(self._aliases, nodes_of(statement), task.ban.modules)
         for statement in reached.statements:
-            add_assigned(self._aliases, ast.walk(statement))
+            add_assigned(self._aliases, nodes_of(statement))
         words = {
             word
             for statement in reached.statements
-            for node in ast.walk(statement)
+            for node in nodes_of(statement)
             for word in words_of(node)
         }
         self._reads_annotations = not words.isdisjoint(_READ_ANNOTATIONS)
@@ -174,7 +179,7 @@ class _Reader:
 
     def uses(self, statement: ast.stmt, among: Collection[ast.AST] | None = None) -> Iterator[Use]:
         """Yield the banned names that a statement uses, or some nodes of it do."""
-        nodes = list(ast.walk(statement))
+        nodes = nodes_of(statement)
         constants = constants_of(nodes, self._variables)
         harmless = harmless_nodes(
             statement,
@@ -202,7 +207,7 @@ class _Reader:
     def uses_of_task(self, statement: ast.stmt, nodes: Collection[ast.AST]) -> Iterator[Use]:
         """Yield what the exercise bans among these nodes, and in texts that `exec` may run."""
         yield from (use for use in self.uses(statement, nodes) if use.by_task)
-        values = constants_of(list(ast.walk(statement)), self._variables).values()
+        values = constants_of(nodes_of(statement), self._variables).values()
         for text in texts_in(value for known in values for value in known):
             words = re.findall(r"\w+", text)
             yield from (Use(word, by_task=True) for word in words if word in self._ban.names)
@@ -247,7 +252,7 @@ class _Reader:
 def _set_to_float(statements: Iterable[ast.stmt]) -> Iterator[str]:
     """The variables that are another name of `float`."""
     for statement in statements:
-        for node in ast.walk(statement):
+        for node in nodes_of(statement):
             if isinstance(node, ast.Assign) and dotted_name(node.value) == "float":
                 yield from filter(None, map(dotted_name, node.targets))
 

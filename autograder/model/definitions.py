@@ -23,6 +23,7 @@ __all__ = [
     "Statement",
     "changing_unseen",
     "clear_cache",
+    "nodes_of",
     "reachable",
     "redefined",
     "statements",
@@ -67,13 +68,18 @@ class Statement:
             return any(alias.name == "*" for alias in self.node.names)
         return not self.takes.isdisjoint(_BINDS_UNSEEN) or any(
             isinstance(node, ast.Attribute) and node.attr in _TO_NAMES
-            for node in ast.walk(self.node)
+            for node in nodes_of(self.node)
         )
 
     @property
     def runs_unseen(self) -> bool:
         """Whether it binds names unseen by running code, unlike `from ... import *`."""
         return self.binds_unseen and not isinstance(self.node, ast.ImportFrom)
+
+    @cached_property
+    def sets(self) -> set[str]:
+        """The names of what it gives to `setattr`."""
+        return _given_to_setattr(nodes_of(self.node))
 
     @cached_property
     def text(self) -> str:
@@ -227,7 +233,7 @@ def changing_unseen(cells: Iterable[str], modules: Collection[str]) -> list[Stat
         for statement in every
         if statement.runs_unseen
         or not imported.isdisjoint(statement.changes)
-        or not imported.isdisjoint(_given_to_setattr(ast.walk(statement.node)))
+        or not imported.isdisjoint(statement.sets)
     ]
 
 
@@ -259,6 +265,13 @@ def redefined(cells: Iterable[str]) -> list[str]:
 def clear_cache() -> None:
     """Free the memory of parsed cells; a hostile one may take hundreds of MiB."""
     statements.cache_clear()
+    nodes_of.cache_clear()
+
+
+@lru_cache(maxsize=4096)  # every task reads the same statements
+def nodes_of(statement: ast.stmt) -> tuple[ast.AST, ...]:
+    """Return a statement's nodes, in the order of `ast.walk`."""
+    return tuple(ast.walk(statement))
 
 
 @lru_cache(maxsize=1024)  # every task reads the same cells
@@ -289,7 +302,7 @@ def _statement(node: ast.stmt, source: str) -> Statement:
     takes = frozenset(now | later)
     targets = (ast.Attribute, ast.Subscript)
     changes = {
-        _root(n) for n in ast.walk(node) if isinstance(n, targets) and isinstance(n.ctx, ast.Store)
+        _root(n) for n in nodes_of(node) if isinstance(n, targets) and isinstance(n.ctx, ast.Store)
     }
     methods = {
         _root(n.func)
