@@ -59,7 +59,6 @@ def _last_codes(layers: Layers, x: Tensor, *, relu_apart: bool = False) -> Tenso
 
     With `relu_apart`, only the products are computed again, and each relu's mask is right.
     """
-
     current = layers[0]
 
     def product(x: Tensor) -> Tensor:
@@ -71,7 +70,7 @@ def _last_codes(layers: Layers, x: Tensor, *, relu_apart: bool = False) -> Tenso
         y = checkpoint(product, output, use_reentrant=False)
         output = torch.relu(y) if relu_apart else y
     loss = output.square().mean()
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     return loss.detach()
 
 
