@@ -503,3 +503,22 @@ def quantized_step(layers, x):
     loss = output.square().mean()
     loss.backward()
     return loss.item()
+
+
+# %% right: loss_with_its_graph
+"""The loss is a tensor that requires a gradient."""
+from functools import reduce
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
+def layer(h, codes, scale):
+    return (h @ (codes * scale).mT).clamp(min=0)
+
+
+def quantized_step(layers, x):
+    output = reduce(lambda h, pair: checkpoint(layer, h, *pair, use_reentrant=False), layers, x)
+    loss = (output * output).sum() / output.numel()
+    loss.backward()
+    return loss
