@@ -758,7 +758,7 @@ def train_low(masters: list[torch.Tensor], batches: list, lr: float) -> list[flo
 def results(train):
     """Return losses, and where the masters end."""
     masters, batches = task_of(3, width=16)
-    return [float(loss) for loss in train(masters, batches, 0.3)], [
+    return [float(loss) for loss in train(list(masters), batches, 0.3)], [
         float(m.norm()) for m in masters
     ]
 
@@ -770,7 +770,7 @@ def fits(steps):
     return peak <= 8.25
 
 
-SAME = "each step rounds the masters anew, and updates them in place"
+SAME = "each step rounds the masters anew, and updates them in place: master -= ..."
 HELD = "a loss's graph holds the copies it started from, and they their gradients: keep a number"
 self_check(
     results,

@@ -882,7 +882,8 @@ def step_results(step, width=8):
         for _ in range(3)
     ]
     x = torch.randn(4, width, requires_grad=True)
-    return step(layers, x), x.grad
+    loss = step(layers, x)
+    return loss.item() if isinstance(loss, torch.Tensor) else loss, x.grad
 
 
 def peak_mib(step, n_layers, width=512):

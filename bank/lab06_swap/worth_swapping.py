@@ -164,3 +164,24 @@ def worth_swapping(stage, link, flops):
     extra = max(0.0, 2 * stage.saved_bytes / link - stage.hidden_flops / flops)
     again = stage.forward_flops / flops
     return "swap" if extra < again else "recompute"
+
+
+# %% wrong: hides_twice
+"""Each copy hides behind all hidden operations."""
+def worth_swapping(stage, link_bytes_per_s, flops_per_s):
+    if stage.saved_bytes == 0:
+        return "keep"
+    copy = stage.saved_bytes / link_bytes_per_s
+    extra = 2 * max(0, copy - stage.hidden_flops / flops_per_s)
+    return "swap" if extra <= stage.forward_flops / flops_per_s else "recompute"
+
+
+# %% wrong: tie_recomputes_unless_free
+"""At equal cost it recomputes, but a hidden swap is a swap."""
+def worth_swapping(stage, link_bytes_per_s, flops_per_s):
+    if stage.saved_bytes == 0:
+        return "keep"
+    extra = 2 * stage.saved_bytes / link_bytes_per_s - stage.hidden_flops / flops_per_s
+    if extra <= 0:
+        return "swap"
+    return "swap" if extra < stage.forward_flops / flops_per_s else "recompute"

@@ -228,3 +228,81 @@ def train_low(masters, batches, lr):
                 master -= lr * low.grad
         losses.append(loss.item())
     return losses
+
+
+# %% wrong: masters_replaced
+"""Puts new tensors into the list."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches:
+        copies = [master.bfloat16().requires_grad_() for master in masters]
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for i, low in enumerate(copies):
+                masters[i] = masters[i] - lr * low.grad.float()
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: copies_made_once
+"""The copies are made before the loop."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    copies = [master.bfloat16().requires_grad_() for master in masters]
+    for x, y in batches:
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for master, low in zip(masters, copies):
+                master -= lr * low.grad.float()
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: copies_stale
+"""The copies are made before the loop; their gradients are set back."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    copies = [master.bfloat16().requires_grad_() for master in masters]
+    for x, y in batches:
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for master, low in zip(masters, copies):
+                master -= lr * low.grad.float()
+                low.grad = None
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: gradients_add_up
+"""One set of copies, refreshed in place; their gradients stay."""
+import torch
+
+
+def train_low(masters, batches, lr):
+    losses = []
+    copies = [master.bfloat16().requires_grad_() for master in masters]
+    for x, y in batches:
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for master, low in zip(masters, copies):
+                master -= lr * low.grad.float()
+                low.copy_(master)
+        losses.append(loss.item())
+    return losses

@@ -415,3 +415,39 @@ def replicated_by_mistake(x, shards):
         x = torch.relu(x @ w)
         diagonals.append(w.diagonal().clone())
     return x, torch.stack(diagonals)
+
+
+# %% wrong: some_gathered
+"""Every other diagonal is a view. [earns 1]"""
+import torch
+import torch.distributed as dist
+
+
+def replicated_by_mistake(x, shards):
+    world = dist.get_world_size()
+    diagonals = []
+    for number, shard in enumerate(shards):
+        flat = torch.empty(world * len(shard))
+        dist.all_gather(list(flat.chunk(world)), shard)
+        w = flat.view(x.shape[1], -1)
+        x = torch.relu(x @ w)
+        diagonals.append(w.diagonal().clone() if number % 2 else w.diagonal())
+    return x, torch.stack(diagonals)
+
+
+# %% wrong: views_of_one_buffer
+"""One buffer for all layers, and views of it."""
+import torch
+import torch.distributed as dist
+
+
+def replicated_by_mistake(x, shards):
+    world = dist.get_world_size()
+    diagonals = []
+    buffer = torch.empty(x.shape[1] ** 2)
+    for shard in shards:
+        dist.all_gather(list(buffer.chunk(world)), shard)
+        w = buffer.view(x.shape[1], -1)
+        x = torch.relu(x @ w)
+        diagonals.append(w.diagonal())
+    return x, torch.stack(diagonals)

@@ -350,7 +350,7 @@ def quantized_step(layers, x):
     return loss.item()
 
 
-# %% wrong: codes_on_the_class
+# %% wrong: last_codes_in_products
 """The last layer's codes serve for all in backward."""
 
 import torch
@@ -486,3 +486,39 @@ def quantized_step(layers, x):
     loss = h.square().mean()
     loss.backward()
     return loss.item()
+
+
+# %% wrong: last_codes
+"""The checkpointed function reads the loop's names when backward runs."""
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
+def quantized_step(layers, x):
+    output = x
+    for codes, scale in layers:
+        output = checkpoint(
+            lambda h: torch.relu(h @ (codes.float() * scale).T), output, use_reentrant=False
+        )
+    loss = output.square().mean()
+    loss.backward()
+    return loss.item()
+
+
+# %% right: loss_with_its_graph
+"""The loss is a tensor that requires a gradient."""
+from functools import reduce
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
+def layer(h, codes, scale):
+    return (h @ (codes * scale).mT).clamp(min=0)
+
+
+def quantized_step(layers, x):
+    output = reduce(lambda h, pair: checkpoint(layer, h, *pair, use_reentrant=False), layers, x)
+    loss = (output * output).sum() / output.numel()
+    loss.backward()
+    return loss

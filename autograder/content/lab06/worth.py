@@ -40,6 +40,11 @@ def _tie_recomputes(stage: Stage, link: float, flops: float) -> str:
     return "recompute" if equal and stage["saved_bytes"] else _worth(stage, link, flops)
 
 
+def _tie_recomputes_unless_free(stage: Stage, link: float, flops: float) -> str:
+    free = _swap_time(stage, link, flops) == 0
+    return _worth(stage, link, flops) if free else _tie_recomputes(stage, link, flops)
+
+
 def _without_keep(stage: Stage, link: float, flops: float) -> str:
     return "swap" if stage["saved_bytes"] == 0 else _worth(stage, link, flops)
 
@@ -69,7 +74,11 @@ _MUTANTS: dict[str, Callable[..., str]] = {
     "hidden_in_bytes": _decide(
         lambda s, link, f: max(0.0, 2 * s["saved_bytes"] / link - s["hidden_flops"] / link)
     ),
+    "hides_twice": _decide(
+        lambda s, link, f: 2 * max(0.0, s["saved_bytes"] / link - s["hidden_flops"] / f)
+    ),
     "tie_recomputes": _tie_recomputes,
+    "tie_recomputes_unless_free": _tie_recomputes_unless_free,
     "never_keeps": _without_keep,
     "keep_where_free": _keep_where_free,
     "answers_exchanged": _swapped_answers,
@@ -156,7 +165,11 @@ worth_swapping = Task(
         "bits": "Your function turns bytes into bits. The link's rate is in bytes per second.",
         "hidden_in_bytes": "Your function divides hidden_flops by the link's rate. Operations "
         "take hidden_flops / flops_per_s seconds.",
+        "hides_twice": "Your function subtracts the hidden compute once for each copy. The copies "
+        "take the link one after the other, so subtract it once from the time of both.",
         "tie_recomputes": "Where both cost the same, the answer is 'swap'.",
+        "tie_recomputes_unless_free": "Where both cost the same, the answer is 'swap', not only "
+        "where that is nothing.",
         "never_keeps": "If nothing is saved, there is nothing to swap: 'keep'.",
         "keep_where_free": "Your function keeps stages that could be swapped at no cost. Keeping "
         "costs memory, so the answer is 'swap'.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,34 @@ def train_low(
     return losses
 
 
+def _one_set(
+    masters: Sequence[Tensor], batches: Batches, lr: float, *, refreshed: bool, reset: bool
+) -> list[float]:
+    """Train on one set of copies, made before the first step, which is a mistake.
+
+    `refreshed` copies follow the masters; `reset` ones start each step without gradients.
+    """
+    copies = [master.bfloat16().requires_grad_() for master in masters]
+    losses = []
+    for x, y in batches:
+        output = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (output.float() - y).square().mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        for master, low in zip(masters, copies, strict=True):
+            assert low.grad is not None
+            master.sub_(low.grad.float() * lr)
+            if refreshed:
+                low.data.copy_(master)
+            if reset:
+                low.grad = None
+        losses.append(loss.item())
+    return losses
+
+
+def _masters_replaced(masters: Sequence[Tensor], batches: Batches, lr: float) -> list[float]:
+    return train_low([master.clone() for master in masters], batches, lr)
+
+
 def _sizes(rng: np.random.Generator, n_batches: int, rows: int, width: int) -> dict[str, int]:
     seed = int(rng.integers(2**31))
     return {"n_batches": n_batches, "rows": rows, "width": width, "seed": seed}
@@ -78,6 +107,10 @@ find_the_leak = leak_task(
             "masters_stand_still": lambda m, b, lr: train_low(m, b, lr, step=0.0),
             "steps_uphill": lambda m, b, lr: train_low(m, b, lr, step=-1.0),
             "last_batch_left_out": _last_left_out,
+            "masters_replaced": _masters_replaced,
+            "copies_made_once": partial(_one_set, refreshed=False, reset=False),
+            "copies_stale": partial(_one_set, refreshed=False, reset=True),
+            "gradients_add_up": partial(_one_set, refreshed=True, reset=False),
         },
         leaks={"copies_of_each_step": _masters(6)},
         mistakes={
@@ -92,6 +125,16 @@ find_the_leak = leak_task(
             "the next step makes again.",
             "steps_uphill": "Your masters go uphill: subtract lr times the gradient.",
             "last_batch_left_out": "Your list has one loss too few: the last batch is missing.",
+            "masters_replaced": "Your losses are right, but the masters given stand still: "
+            "`masters[i] = ...` puts a new tensor into the list. Change the tensor itself, as "
+            "`master -= ...` does.",
+            "copies_made_once": "Your copies are made once, before the first step. They don't "
+            "follow the masters, and backward adds to the gradients that they have. Round the "
+            "masters anew in each step.",
+            "copies_stale": "Your copies are made once, and don't follow the masters. Round the "
+            "masters anew in each step.",
+            "gradients_add_up": "Your copies keep the gradients of earlier steps, and backward "
+            "adds to them. Set each .grad to None after the update.",
         },
     ),
     ban=NO_HIDING,

@@ -40,6 +40,11 @@ def passed(
     return x, torch.stack(diagonals)
 
 
+def _one_view(x: Tensor, layers: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    output, diagonals = passed(x, layers)
+    return output, diagonals[-1:].expand_as(diagonals).contiguous()
+
+
 def _on_all_ranks(
     function: Whole, world: int, layers: int, width: int, seed: int
 ) -> list[dict[str, Any]]:
@@ -82,15 +87,21 @@ find_the_leak = leak_task(
             "no_activation": lambda *a: passed(*a, activation=lambda x: x),
             "transposed": lambda *a: passed(*a, transposed=True),
             "first_rows": lambda *a: passed(*a, of=lambda w: w[0]),
+            "views_of_one_buffer": _one_view,
         },
-        leaks={"all_gathered": _layers(7)},
+        leaks={"all_gathered": _layers(7), "some_gathered": _layers(3)},
         mistakes={
             "all_gathered": "The whole weights of all layers are alive: a list of them holds them, "
             "and so does a view, such as a diagonal. Gather a layer, use it, clone() what you keep "
             "of it, and free it before the next.",
+            "some_gathered": "More whole layers are alive at once than one layer needs: a list "
+            "holds several, or views of some do. Free each before you gather the next, and clone() "
+            "every diagonal.",
             "no_activation": "Each layer ends in relu, as in the code given.",
             "transposed": "The product is x @ w, as in the code given.",
             "first_rows": "The second result has the diagonals, not the first rows.",
+            "views_of_one_buffer": "All your diagonals are the last layer's: they are views of a "
+            "buffer that the next layer overwrites. clone() each.",
         },
     ),
     ban=NO_WRAPPERS,

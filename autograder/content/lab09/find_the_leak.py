@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,11 @@ __all__ = ["find_the_leak", "quantized_step"]
 _LAYERS, _ROWS, _WIDTH = 16, 8, 768
 _COPIES = 4  # of one layer's weight in float32, and what the rows take
 _SCRATCH_BYTES = 2**21  # a product of matrices packs parts of them
+
+_LAST_CODES = (
+    "Your backward takes the last layer's codes for all layers: the loop's name is read when "
+    "backward runs. Hand each layer its own codes, as arguments or in its ctx."
+)
 
 Layers = Sequence[tuple[Tensor, Tensor]]
 
@@ -46,6 +52,26 @@ def quantized_step(
 
 def _without_gradient(layers: Layers, x: Tensor) -> Tensor:
     return quantized_step(layers, x.detach().clone().requires_grad_())
+
+
+def _last_codes(layers: Layers, x: Tensor, *, relu_apart: bool = False) -> Tensor:
+    """Take the loop's layer when backward comes back to each: by then it is the last one.
+
+    With `relu_apart`, only the products are computed again, and each relu's mask is right.
+    """
+    current = layers[0]
+
+    def product(x: Tensor) -> Tensor:
+        y = x @ (current[0].float() * current[1]).T
+        return y if relu_apart else torch.relu(y)
+
+    output = x
+    for current in layers:  # noqa: B007 product reads it
+        y = checkpoint(product, output, use_reentrant=False)
+        output = torch.relu(y) if relu_apart else y
+    loss = output.square().mean()
+    loss.backward()  # type: ignore[no-untyped-call]
+    return loss.detach()
 
 
 def _last_left_out(layers: Layers, x: Tensor) -> Tensor:
@@ -80,6 +106,8 @@ find_the_leak = leak_task(
             "no_gradient": _without_gradient,
             "half_precision": lambda layers, x: quantized_step(layers, x, dtype=torch.bfloat16),
             "last_layer_left_out": _last_left_out,
+            "last_codes": _last_codes,
+            "last_codes_in_products": partial(_last_codes, relu_apart=True),
             "no_relu": lambda layers, x: quantized_step(layers, x, between=lambda x: x),
         },
         leaks={"copies_stay": _copies(_LAYERS), "some_copies_stay": _copies(_COPIES)},
@@ -94,6 +122,8 @@ find_the_leak = leak_task(
             "their number, not the size of each.",
             "last_layer_left_out": "Your loop ends one layer early.",
             "no_relu": "The relu after each layer is missing.",
+            "last_codes": _LAST_CODES,
+            "last_codes_in_products": _LAST_CODES,
         },
     ),
     ban=NO_HIDING,
