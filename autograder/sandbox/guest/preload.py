@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import peakmem
 from autograder.sandbox.guest.room import find_idle
+from peakmem.probes import set_aside_for_good
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -52,8 +53,7 @@ def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
     gc.freeze()  # a new shell collects garbage
     made = make_shell(draws="matplotlib" in sys.modules)
     gc.enable()
-    gc.collect()
-    gc.freeze()
+    set_aside_for_good()
     return made
 
 

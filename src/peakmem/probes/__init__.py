@@ -40,6 +40,7 @@ __all__ = [
     "is_refusal",
     "is_unwritten",
     "raised_type",
+    "set_aside_for_good",
 ]
 
 MARK = "ranks"  # key of a probe's reports that its ranks are waiting: "ready", then "done"
@@ -122,20 +123,35 @@ def _numbers(value: Any) -> Any:
     return value
 
 
+_aside_for_good = False
+
+
+def set_aside_for_good() -> None:
+    """Free garbage, and hide all other objects from the collector in this process and its forks.
+
+    That it was done is remembered here: asked whether it hides objects, the collector counts them,
+    which takes 60 ms once torch is loaded.
+    """
+    global _aside_for_good
+    gc.collect()
+    gc.freeze()
+    _aside_for_good = True
+
+
 @contextmanager
 def earlier_objects_set_aside() -> Iterator[None]:
     """Hide all existing objects from Python's garbage collector until the block ends.
 
     Older garbage must not be freed while the process is measured. And collecting only the block's
-    own garbage is quick, but traversing all of torch's objects takes a tenth of a second. In a
-    process that already hides them, as the grader's does, older garbage is freed first instead:
-    the end of the block would bring them all back, for every later collection.
+    own garbage is quick, but traversing all of torch's objects takes a tenth of a second. After
+    `set_aside_for_good`, older garbage is freed first instead: the end of the block would bring
+    all objects back, for every later collection.
 
     >>> with earlier_objects_set_aside():
     ...     gc.get_freeze_count() > 0
     True
     """
-    if gc.get_freeze_count():
+    if _aside_for_good:
         gc.collect()
         yield
         return

@@ -21,7 +21,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -78,11 +78,11 @@ def _call(function: Any, /, *arguments: Any, **options: Any) -> Any:
     __tracebackhide__ = True  # keeps this frame out of IPython's tracebacks
     if not options and _NUMBERS.issuperset(map(type, arguments)) and _has_no_state(function):
         result = function(*arguments)  # most calls: a number made of numbers is no conversion
-        if type(result) not in _NUMBERS:
+        if _found is not None and type(result) not in _NUMBERS:
             _refuse_if(_used_beforehand(function, [*arguments], {}))
             _refuse_if(_made(function, [*arguments], result))
         return result
-    if not _asks(function):
+    if (options or BuiltinFunctionType in map(type, arguments)) and not _asks(function):
         arguments = tuple(map(_passed_on, arguments))
         options = {name: _passed_on(value) for name, value in options.items()}
     if _found is None:
@@ -226,7 +226,12 @@ def _small(value: Any) -> str:
         return next(filter(None, (_small(field[0]) for field in dtype.fields.values())), "")
     base = dtype.base
     is_small = base.itemsize < {"f": 8, "c": 16}.get(base.kind, 0)
-    return base.name if is_small else ""
+    return _name(base) if is_small else ""
+
+
+@cache  # numpy makes the name anew each time
+def _name(dtype: np.dtype[Any]) -> str:
+    return dtype.name
 
 
 class Watching(ast.NodeTransformer):
