@@ -16,7 +16,9 @@ _EQUAL = {bool, int, str}  # of two of these, == says all; most answers are such
 def same(expected: Any, got: Any) -> bool:
     """Tell whether two plain values are equal to a grader: by value, like == and self-checks.
 
-    Numbers compare exactly, whatever their type: 2.0 counts as 2, and 1 as True. But if a float is expected, -0.0 differs from 0.0, and NaN equals NaN. Lists, tuples and arrays of the same values are equal; dicts need exactly the same keys.
+    Numbers compare exactly, whatever their type: 2.0 counts as 2, and 1 as True. But if a float is
+    expected, -0.0 differs from 0.0, and NaN equals NaN. Lists, tuples and arrays of the same values
+    are equal; dicts need exactly the same keys.
 
     >>> same((1, 2.0), [1.0, 2]), same(True, 1), same(0.0, -0.0)
     (True, True, False)
@@ -96,6 +98,8 @@ def differing(expected: Any, got: Any, equal: Callable[[Any, Any], bool] = same)
 
 def _has_float_for_int(expected: Any, got: Any) -> bool:
     """Look through two values that are the same otherwise."""
+    if type(expected) in _EQUAL and type(got) in _EQUAL:
+        return False
     expected, got = _unwrap(expected), _unwrap(got)
     if isinstance(expected, dict):
         return any(_has_float_for_int(expected[key], got[key]) for key in expected)
