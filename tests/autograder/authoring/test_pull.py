@@ -404,7 +404,7 @@ def pull_edits(built: Path, edits: list[tuple[str, int, Any]]) -> bool:
         return True
 
 
-@settings(max_examples=12, phases=[hypothesis.Phase.generate])
+@settings(max_examples=5, phases=[hypothesis.Phase.generate])
 @given(st.lists(TAME, min_size=1, max_size=4))
 def test_edits_that_build_are_carried_whole(built: Path, edits: list[tuple[str, int, Any]]) -> None:
     assert pull_edits(built, edits)
