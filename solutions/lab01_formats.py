@@ -75,7 +75,7 @@ peakmem.lab("lab01_formats")
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-integer_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.1 Integers, three ways (core, 2 points, 9 minutes)
 #
-# An *encoding* says what each bit is worth. int8 and int4 weights are such integers.
+# An *encoding* says what each bit of an integer is worth; int8 and int4 weights are stored this way.
 # With $n$ bits:
 #
 # | encoding | what the bits are worth | range |
@@ -110,7 +110,7 @@ def integer_value(bits: int, width: int, encoding: str) -> int:
     """Return the integer that `width` bits hold; ValueError for an unknown encoding."""
     if encoding not in ("unsigned", "sign-magnitude", "twos-complement"):
         raise ValueError(
-            f"no encoding {encoding!r}: expected unsigned, sign-magnitude or twos-complement"
+            f"unknown encoding {encoding!r}: expected unsigned, sign-magnitude or twos-complement"
         )
     half = 1 << (width - 1)  # what the highest bit is worth without a sign
     ### BEGIN SOLUTION
@@ -161,7 +161,7 @@ score("lab01-integer_value", globals())
 # ## 1.2 Fixed point (core, 1 point, 4 minutes)
 #
 # To store fractions, move the binary point. With $f$ **fraction bits**, every bit is worth $2^f$ times
-# less; the bits stay an integer in two's complement.
+# less; the pattern is still an integer in two's complement.
 #
 # Write `fixed_point_value(bits, width, fraction_bits)`: `bits` and `width` as in 1.1, always two's
 # complement. Return a float.
@@ -210,8 +210,8 @@ score("lab01-fixed_point_value", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-number_line-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## From fixed to floating
 #
-# A fixed point has the same gap everywhere: too fine near 1000, too coarse near 0.001. A *floating* point
-# moves with the number. Here are all numbers of FP4, the smallest floating-point format in use. From 2 on,
+# Fixed-point numbers have the same gap everywhere: too fine near 1000, too coarse near 0.001. A *floating*
+# point moves with the number. Here are all numbers of FP4, the smallest floating-point format in use. From 2 on,
 # the gap doubles at each power of two.
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab01-number_line", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -284,7 +284,7 @@ self_check(
             (0x7F7FFFFF, 2.0**128 - 2.0**104, "the largest number has exponent field 254"),
             (0x00000001, 2.0**-149, "exponent field 0: no leading 1, and 2**-126"),
             (0x80400000, -(2.0**-127), "a subnormal number has a sign too"),
-            (0x00000000, 0.0, "all bits 0 are zero"),
+            (0x00000000, 0.0, "all bits 0: the value is 0.0"),
             (0x80000000, -0.0, "minus zero: keep the sign"),
             (0xFF800000, -math.inf, "exponent field 255 with fraction 0"),
             (0x7FC00000, math.nan, "exponent field 255 with a nonzero fraction"),
@@ -326,7 +326,8 @@ lab01.bit_flipper(decode_fp32)
 # ## 1.4 What a format can hold (core, 2 points, 8 minutes)
 #
 # fp32 is one of a family. With $e$ exponent bits and $m$ mantissa bits (the stored fraction), the rest
-# follows: the bias is $2^{e-1} - 1$, and exponent field 0 and all ones mean what they mean in fp32.
+# follows: the bias is $2^{e-1} - 1$, and exponent fields of all zeros or all ones mean what they mean in
+# fp32.
 # Exponent bits buy **range**, mantissa bits buy **precision**.
 #
 # Write `format_limits(exponent_bits, mantissa_bits)`, with $e$ from 2 to 11 and $m$ from 1 to 52. Return a
@@ -372,7 +373,7 @@ def limit_of(e, m, key):
 
 
 hints = {
-    "max": "exponent field all ones means infinity: the largest number has one less",
+    "max": "exponent field all ones is infinity or NaN: the largest number has one less",
     "min_normal": "exponent field 1 and fraction 0",
     "min_subnormal": "exponent field 0: the last bit of the fraction alone",
     "epsilon": "from 1 to the next number, the last bit of the fraction is added",
@@ -514,8 +515,8 @@ score("lab01-decode_e4m3", globals())
 #   integers from 0 to 65535: `uint16` halves the memory; wider integers are accepted too. Leave `x`
 #   unchanged.
 # - No Python loop, comprehension, `map`, or `np.vectorize`.
-# - Numbers past bf16's largest become infinity, and infinity stays infinity. NaN stays NaN: cutting and
-#   adding can both destroy one, so finish with `np.where(np.isnan(x), 0x7FC0, patterns)`.
+# - Numbers that round past bf16's largest become infinity, and infinity stays infinity. NaN stays NaN:
+#   cutting and adding can each lose it, so finish with `np.where(np.isnan(x), 0x7FC0, patterns)`.
 # - The rules of 1.3 hold. `x.view(np.uint32)` shows the bits of `x`. It shares memory with `x`, and
 #   uint32 wraps around without a warning.
 #
@@ -568,7 +569,7 @@ self_check(
             (0x3F808001, "0x3F81", "just above the middle"),
             (0x3F808000, "0x3F80", "a tie, and the lower one is even"),
             (0x3F818000, "0x3F82", "a tie, and the upper one is even"),
-            (0x7F7FFFFF, "0x7F80", "numbers past the largest bf16 number become infinity"),
+            (0x7F7FFFFF, "0x7F80", "numbers that round past bf16's largest become infinity"),
             (0x80018000, "0x8002", "signs and subnormal numbers round the same way"),
             (0x80000000, "0x8000", "minus zero keeps its sign"),
             (0xFF800000, "0xFF80", "infinity stays infinity"),
@@ -796,9 +797,9 @@ score("lab01-find_the_leak", globals())
 #
 # Write `encode_fp32(x)`:
 # - `x` is any Python float. Return the pattern of the nearest fp32 number as an integer.
-# - Half a gap above the largest number, $2^{128} - 2^{103}$, and beyond, the answer is infinity.
-# - Below $2^{-126}$ the gap stays $2^{-149}$. $2^{-150}$ and less round to zero ($2^{-150}$ is a tie, and
-#   0 is even).
+# - From $2^{128} - 2^{103}$ on, half a gap above the largest number, the answer is infinity.
+# - Below $2^{-126}$ the gap stays $2^{-149}$. Magnitudes up to $2^{-150}$ round to zero
+#   ($2^{-150}$ is a tie, and 0 is even).
 # - 0.0, $-0.0$, the infinities, and NaN (any NaN pattern) have patterns of their own: handle them
 #   separately.
 # - The rules of 1.3 say what you may not use.
@@ -913,9 +914,9 @@ if predicted(predicted_sum_in_fp16, question="what is a thousand times 0.01 in f
 #
 # Write `stall_value(step, exponent_bits, mantissa_bits)`:
 # - Start with $s = 0$. Add `step` exactly, round the sum to the format of 1.4, and repeat. Return the first
-#   $s$ that rounds back to itself. `step` is positive and stays exact; only sums are rounded.
+#   $s$ that an addition doesn't change. `step` is positive and stays exact; only sums are rounded.
 # - If even the first addition is lost, the answer is 0.0; if the sum passes the largest number, `math.inf`.
-#   The stub has both. Find `stall` for a format without such limits.
+#   The stub handles both. Compute `stall` as if the format had no such limits.
 # - Don't simulate: in fp32, 0.01 takes millions of additions. Use your rule.
 #
 # *Example:* fp16's gap is $2^{-6} \approx 0.016$ up to 32, and $2^{-5} \approx 0.031$ from there on. 0.01 is
@@ -933,8 +934,9 @@ def stall_value(step: float, exponent_bits: int, mantissa_bits: int) -> float:
     if step <= limits["min_subnormal"] / 2:
         return 0.0  # a tie goes to 0, which is even
     ### BEGIN SOLUTION
-    # From 2**k on the gap is 2**(k - m). The sum reaches each power of two exactly while the gap below it
-    # is less than twice the step; it stalls at the first where the gap is twice the step.
+    # From 2**k on the gap is 2**(k - m). The sum reaches each power of two exactly while the gap
+    # below it is less than twice the step; it stalls at the first from which the gap is at least
+    # twice the step.
     fraction, k = math.frexp(step)  # step <= 2**k
     if fraction == 0.5:
         k -= 1  # step is a power of two: the tie goes back to 2**k, which is even
@@ -973,7 +975,7 @@ score("lab01-stall_value", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-careful_sum-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.12 A careful sum (stretch, 2 points, 13 minutes)
 #
-# You want the sum of a thousand numbers, and can add in float16 only. Suppose you compute
+# You want the sum of a thousand numbers, but can add only in float16. Suppose you compute
 # $t = s + y$. What $s$ really gained is $t - s$; it should have gained $y$. So two more additions tell you
 # how much too much arrived: subtract that from the next element *before* you add it.
 #

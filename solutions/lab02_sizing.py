@@ -21,7 +21,7 @@
 #
 # **You will be able to**
 # - count a GPT's parameters, what its layers keep for backward, and the largest batch that fits;
-# - say how long a tensor lives, and so find the peak, of a real step too.
+# - say how long each tensor lives, and from that find the peak, even of a real step.
 #
 # | exercise | part | minutes | points |
 # |---|---|---|---|
@@ -45,7 +45,7 @@
 # for your prediction.
 #
 # All functions return whole **bytes**, never GB. 1 GB is $10^9$ bytes; 1 GiB is $2^{30}$, 7.4% more. If
-# there is a GPU, "this machine" means its memory.
+# there is a GPU, the memory of "this machine" is the GPU's.
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -72,7 +72,7 @@ peakmem.lab("lab02_sizing")
 # Write `weight_bytes(n_params, dtype)`: bytes, rounded up to a whole number. Use `//`: a float has 53 bits,
 # and a byte count may have more.
 #
-# *Example:* 3 weights of int4 are 12 bits, which take 2 bytes.
+# *Example:* 3 int4 weights are 12 bits, which take 2 bytes.
 #
 # **Predict first.** How many GB do GPT-3's 175 billion weights take in fp16? How many machines like this
 # one hold them?
@@ -264,7 +264,7 @@ GPT3_TABLE = [
 ]
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Write `inconsistent_rows(table)`: the set of **names** of the rows where it isn't.
+# Write `inconsistent_rows(table)`: the set of **names** of the rows where `n_heads * d_head` isn't `d_model`.
 #
 # *Example:* 12 heads of 64 are 768 wide. With d_model 770, that row is inconsistent.
 #
@@ -335,7 +335,8 @@ score("lab02-inconsistent_rows", globals())
 #
 # Each operation keeps what its own backward needs: a linear layer its input, for its weight's gradient; a
 # softmax its output; dropout a *mask*, one byte per element. Korthikanti et al. (2022) added this up for one
-# layer, everything but masks at 2 bytes: $s$ tokens per sequence, $b$ sequences, $h$ = d_model, $a$ heads.
+# layer, with 2 bytes per element except in masks. There are $s$ tokens per sequence, $b$ sequences,
+# $h$ = d_model, and $a$ heads.
 #
 # | part | what is kept | bytes |
 # |---|---|---|
@@ -492,14 +493,14 @@ self_check(
                 one_layer,
                 1728 + 1000 * 249,
                 1000,
-                "16 bytes for 108 parameters, 249 per sequence; met exactly, it fits",
+                "16 bytes for each of 108 parameters, 249 per sequence; an exact fit counts",
             ),
             (
                 3,
                 one_layer,
                 1728 + 1000 * 249 - 1,
                 999,
-                "a byte short of the last one; positions: context of them, not seq",
+                "one byte short of the last sequence; count context positions, not seq",
             ),
             (3, one_layer, 1728 + 248, 0, "one byte short of the first sequence"),
             (3, one_layer, 1000, 0, "the parameters alone do not fit; a batch is never below 0"),
@@ -516,7 +517,7 @@ self_check(
                 one_layer,
                 1728 + 34 * 2 * 10**9 + 5 * 10**18 - 1,
                 0,
-                "a byte short; divide with //: a float has 53 bits",
+                "one byte short; divide with //: a float has 53 bits",
             ),
         ]
     ],
@@ -560,7 +561,7 @@ if predicted(predicted_largest_trainable, question="which is the largest that ca
 # ## 2.6 How long a tensor lives (core, 3 points, 15 minutes)
 #
 # Training needs so much more than inference because of *when* it can free things. With $n$ operations,
-# operation $i$ (from 0) runs at step $i$. Backward goes in reverse, so its backward runs at step $2n - 1 - i$.
+# operation $i$ (from 0) runs at step $i$. Backward goes in reverse: operation $i$'s runs at step $2n - 1 - i$.
 #
 # Write `lifetimes(graph, training)`:
 # - `graph` is a list of operations in order, each a dict with `name` (of the operation and its output),
@@ -741,8 +742,8 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-lives-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the picture.** Inference needs two buffers, however deep the network. Training climbs with each
 # layer and comes down in reverse: the mountain of every training step. Each layer adds 2 MiB, since the
-# linear layer's output is kept as GELU's input. At the end, gradients (24 times 0.25 MiB) are left; the
-# first one is what the meter sees above your 48. Lab 4 flattens this mountain by computing twice.
+# linear layer's output is kept as GELU's input. At the end, the gradients (24 times 0.25 MiB) are left; the
+# first of them is what the meter sees on top of your 48 MiB. Lab 4 flattens this mountain by computing twice.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.8 In your own words (core, 2 points, 6 minutes)
@@ -755,7 +756,7 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 # ### BEGIN SOLUTION
 # The 350 GB are the weights, enough to use the model. Training needs gradients (another 350 GB), Adam's
 # two moments in fp32 (1400 GB), and usually an fp32 copy of the weights: far over 640 GB. Activations come
-# on top; they grow with batch and sequence length, which the number of parameters does not tell.
+# on top; they grow with batch and sequence length, which the number of parameters does not tell you.
 # ### END SOLUTION
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -912,13 +913,13 @@ score("lab02-boundary_bytes", globals())
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-boundary_bytes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the numbers.** Cut one layer's 78.64 GB to 78, and 96 layers lose 62 GB: round last. No GPU holds
-# 7.5 TB; it fills 94 H100s of 80 GB. So real training cuts the batch into micro-batches (lab 5), keeps less
+# 7.5 TB; that takes 95 H100s of 80 GB. So real training cuts the batch into micro-batches (lab 5), keeps less
 # (lab 4), and spreads the rest over many devices.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.11 Find the leak (stretch, 2 points, 7 minutes)
 #
-# This evaluates a model batch by batch. Its losses are right, and yet its memory grows with every batch.
+# The function below evaluates a model batch by batch. Its losses are right, yet memory grows with every batch.
 #
 # **Predict first.** There are 28 batches, each with 1.5 MiB of activations that autograd keeps. How many
 # MiB should evaluation need, at most?
@@ -948,7 +949,9 @@ if predicted(predicted_evaluation_mib, question="how many MiB should evaluation 
 # - Leave the model as it was: no gradients, the same mode, its parameters still trainable.
 #
 # *Hint:* after `losses = wasteful_evaluate(torch.nn.Linear(2, 2), [(torch.ones(1, 2), torch.tensor([0]))])`,
-# what does `losses[0].grad_fn` hold on to? All or nothing.
+# what does `losses[0].grad_fn` hold on to?
+#
+# *Points:* all or nothing.
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-find_the_leak-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 from collections.abc import Iterable
@@ -998,8 +1001,8 @@ score("lab02-find_the_leak", globals())
 # ## 2.12 A real step, predicted (stretch, 4 points, 29 minutes)
 #
 # Predict all of a real step: `peakmem.nn.GPT` in float32 with flash attention, no dropout, and a tied head,
-# under `AdamW(foreach=False)`, which updates one parameter tensor after the other. It is the *third* step:
-# the moments exist, and `zero_grad(set_to_none=True)` has freed the last gradients.
+# under `AdamW(foreach=False)`, which updates one parameter tensor after another. It is the *third* step:
+# the moments exist, and `zero_grad(set_to_none=True)` has freed the second step's gradients.
 #
 # **1. What is kept.** This is everything that autograd saves in a step of a model with one layer, each
 # tensor once:
@@ -1009,7 +1012,8 @@ lab02.show_kept()
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-variants-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # How many d per token does a layer keep? How many come after the layers? Count only rows that are given in d. The
-# small ones are token numbers, each norm's mean and deviation, and (8, 4, 64), one number per token and head.
+# small ones are token numbers, each norm's mean and inverse deviation, and (8, 4, 64), one number per token
+# and head.
 #
 # Some models write the function GELU out in simple operators: `0.5 * x * (1 + tanh(...))`. The paper's layer
 # (2.4, flash) keeps 34 bytes per $sbh$.

@@ -169,7 +169,7 @@ self_check(
             wrong={
                 (0.900000002, 0.888321429): "keep the plain moments; the hats are for one step",
                 (0.900000002, 1.000000001): "put the new m, v and t into `state`: `m = ...` alone "
-                "only gives a new meaning to the name m",
+                "only rebinds the name m",
                 (0.900000002, 0.950336923): "beta1 belongs to m, beta2 to v",
             },
         ),
@@ -283,13 +283,13 @@ if predicted(predicted_steps, question="Adam's steps to a loss below 1?"):
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-loss-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Adam gets there sooner; on this easy task SGD comes close in the end. Equal steps help where gradients
-# differ widely between parameters, as between a transformer's embeddings, attention and norms. That is what the
-# 8 bytes per parameter buy.
+# differ widely between parameters, as they do between a transformer's embeddings, attention and norms. That
+# is what the 8 bytes per parameter buy.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-bytes_per_parameter-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.2 Bytes per parameter (core, 1 point, 8 minutes)
 #
-# Each kind of memory that grows with the model counts per parameter: **weights**, **gradients**, **first
+# Memory that grows with the model is counted per parameter: **weights**, **gradients**, **first
 # moment** and **second moment**; and sometimes **master weights**. A step of Adam is often smaller than
 # the gap between two 16-bit numbers, and would be lost. So if the optimizer's step computes in a wider format than the
 # weights have, it works on a second copy of them in its own format: the master weights. The moments
@@ -407,16 +407,16 @@ if predicted(predicted_saving, question="bytes per parameter that mixed precisio
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-recipes-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Mind the 12.** Published figures say "12 bytes per parameter" for the optimizer, or 16, or 18. Adam
-# itself adds 8. A third float32 value is counted with it: the gradient in float32 training, the master
-# weights in mixed precision. Both total 16, 2800 GB for GPT-3, for different reasons. Ask what a figure
+# itself adds 8. The 12 counts a third float32 value: the gradient in float32 training, the master weights
+# in mixed precision. Both recipes total 16, 2800 GB for GPT-3, for different reasons. Ask what a figure
 # counts.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-largest_model-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.3 The largest model that fits (core, 1 point, 4 minutes)
 #
-# Now turn it round: activations take their share of a budget, and parameters fill the rest. Write
+# Now turn the question around: activations take their share of a budget, and parameters fill the rest. Write
 # `largest_model(recipe, budget_bytes, activation_bytes)`: the largest whole number of parameters whose
-# training fits. Exactly full fits. If not even the activations fit, the answer is 0. An unknown
+# training fits. A budget filled exactly still fits. If not even the activations fit, the answer is 0. An unknown
 # recipe raises an error, as in 3.2.
 #
 # *Example:* 1000 bytes with 100 of activations, `"fp32"`: 900 bytes hold 56 parameters of 16 bytes.
@@ -448,14 +448,14 @@ self_check(
             "900 bytes are left, 16 per parameter; // gives a whole number",
             wrong={62: "the activations need room, too", 57: "round down: 57 don't fit"},
         ),
-        Case(("bf16", 88, 8), 10, "80 bytes hold exactly 10 parameters of 8: just full still fits"),
+        Case(("bf16", 88, 8), 10, "80 bytes hold exactly 10 parameters of 8: an exact fit counts"),
         Case(("mixed_fp32_grads", 1000, 100), 50, "900 bytes are left, 18 per parameter"),
         Case(("sgd", 100, 900), 0, "a model has no negative number of parameters"),
         Case(("sgd", 8 * 10**17 - 1, 0), 10**17 - 1, "divide with //: a float has 53 bits"),
         Case(
             ("fp8", 1000, 100),
             "refused",
-            "it has no size",
+            "raise an error, as in 3.2",
             label="an unknown recipe",
             function=lab03.or_refused(largest_model),
         ),
@@ -480,15 +480,15 @@ score("lab03-largest_model", globals())
 # ## 3.4 Measure the state (core, 2 points, 12 minutes)
 #
 # A formula is a claim. You can also look: a torch optimizer keeps its state in `optimizer.state`, a dict
-# from each parameter to what it remembers for it. Write `measured_state_bytes(optimizer)`: the bytes held
+# that maps each parameter to the values kept for it. Write `measured_state_bytes(optimizer)`: the bytes held
 # there.
 #
-# It isn't a sum of `tensor.nbytes`. A tensor is only a *view* of a piece of memory, its **storage**
-# `tensor.untyped_storage()`, with `nbytes()` and an address, `data_ptr()`. A view of one row keeps the
+# Summing `tensor.nbytes` isn't enough. A tensor is only a *view* of a piece of memory, its **storage**
+# `tensor.untyped_storage()`, which has `nbytes()` and an address, `data_ptr()`. A view of one row keeps the
 # whole matrix alive, and several tensors may share one storage. Some optimizers also nest tensors in
 # dicts, lists and tuples, to any depth.
 #
-# **Convention:** count each storage that the state's values reach once, whole. Step counters
+# **Convention:** each storage that the state's values reach counts once, in full. Step counters
 # that are tensors count; Python numbers and the dict's keys, the parameters, don't. Leave the
 # optimizer unchanged: reading `optimizer.state[param]` adds an entry if there is none, so go through `.values()`.
 #
@@ -615,9 +615,9 @@ score("lab03-measured_state_bytes", globals())
 # **Convention:** the parameters count at all times; step counters and temporaries don't. Each backward
 # has a forward before it.
 #
-# *Points:* all or nothing. *Example:* $P$ = 10, $A$ = 3, events forward, backward, step, forward: 13, 20, 40, 43.
+# *Points:* all or nothing. *Example:* $P = 10$, $A = 3$, events forward, backward, step, forward: 13, 20, 40, 43.
 #
-# **Predict first.** $P$ = 10, $A$ = 25. Which iteration of forward, backward, step and
+# **Predict first.** $P = 10$, $A = 25$. Which iteration of forward, backward, step and
 # `zero_grad(set_to_none=True)` has the most live memory, the first or the second?
 
 # %%
@@ -717,7 +717,7 @@ score("lab03-step_timeline", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-calculator-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play
 #
-# The same events for GPT-2, operator by operator. Which changes most: the precision, the optimizer, or the batch?
+# The same events for GPT-2, operator by operator. Which matters most: the precision, the optimizer, or the batch?
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-calculator", "locked": true, "schema_version": 3, "solution": false, "task": false}
 try:
@@ -745,9 +745,10 @@ except ImportError:  # without ipywidgets, a still picture
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.6 Find the leak (core, 2 points, 8 minutes)
 #
-# `two_stages` below trains half of the batches at a rate of 0.1 and the rest at 0.01. Its results are right.
-# `make_optimizer(lr=...)` returns SGD with momentum, which keeps one velocity per parameter, $P$ in all, made in
-# its first step. It has `step()` and `zero_grad()`, and no `param_groups`. Activations are tiny.
+# `two_stages` below trains on half of the batches at a learning rate of 0.1 and on the rest at 0.01. Its results
+# are right. `make_optimizer(lr=...)` returns SGD with momentum, which keeps one velocity per parameter, $P$ in
+# all, made in its first step. The optimizer has `step()` and `zero_grad()`, and no `param_groups`. Activations
+# are tiny.
 #
 # The *meter* runs code and counts the live bytes after each operator.
 #
@@ -786,7 +787,7 @@ if predicted(predicted_peak, question="the peak of two_stages, in P?"):
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # What holds the extra $P$? Write `train_in_two_stages`, which returns the same losses and leaves the same
-# weights, with a peak of at most $3.5\,P$. Each stage has a new optimizer.
+# weights, with a peak of at most $3.5\,P$. Give each stage a new optimizer.
 #
 # *Points:* same results 1, peak below the bound 1, measured at grading.
 
@@ -845,7 +846,7 @@ score("lab03-find_the_leak", globals())
 # forward and backward still go through. In two or three sentences: what was added, when, and would a smaller
 # batch help? (1 point)
 #
-# And in one: how did 3.6's picture show that an *optimizer* held the extra $P$, and not gradients or
+# And in one sentence: how did 3.6's picture show that an *optimizer* held the extra $P$, and not gradients or
 # activations? (1 point)
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab03-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
@@ -867,14 +868,14 @@ score("lab03-find_the_leak", globals())
 # ## 3.8 Bytes of state (stretch, 2 points, 9 minutes)
 #
 # Some optimizers remember less, depending on the parameters' *shapes*. Write `state_bytes(shapes, optimizer)`: the
-# bytes of state, summed over tensors of $n$ values each.
+# bytes of state, summed over all tensors. For a tensor of $n$ values:
 #
 # - `"sgd"` keeps nothing, `"momentum"` one float32 value per parameter, `"adam"` two.
 # - `"adafactor"` (without a first moment) keeps only means of the second moment over rows and over columns: for two
 #   or more dimensions, $n / \text{last}$ and $n / \text{second last}$ float32 values. Vectors and single numbers,
 #   shape `()`, keep all $n$.
-# - `"adam8bit"` keeps both moments at 1 byte per value, in blocks of 256. Each block, a short last one
-#   too, has one float32 scale per moment.
+# - `"adam8bit"` keeps both moments at 1 byte per value, in blocks of 256. Each block, even a short last
+#   one, has one float32 scale per moment.
 #
 # **Convention:** step counters and tables of what 8-bit codes stand for don't count.
 #
@@ -1039,7 +1040,7 @@ if predicted(predicted_fused_peak, question="fused's peak in P?"):
     print(f"You predicted {predicted_fused_peak} P for fused.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-peak_of_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Why? torch's for-loop does this for one parameter after the other; only the third line makes new tensors:
+# Why? torch's for-loop does this for one parameter after another; only the third line makes new tensors:
 #
 # ```python
 # exp_avg.lerp_(grad, 1 - beta1)
@@ -1065,8 +1066,8 @@ if predicted(predicted_fused_peak, question="fused's peak in P?"):
 #
 # *Points:* phase 1, all peaks within 5% of the meter's 1, within 1% 1.
 #
-# *Example:* vectors of 10 and 30 values, $P$ = 160, 100 bytes of activations. Backward: 640 + 100.
-# For-loop step: 640 + (2 · 120 + 40) = 920. So `(920, "step")`.
+# *Example:* vectors of 10 and 30 values, $P = 160$, 100 bytes of activations. Backward: $640 + 100 = 740$.
+# For-loop step: $640 + (2 \cdot 120 + 40) = 920$. So `(920, "step")`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-peak_of_step-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -1149,8 +1150,8 @@ score("lab03-peak_of_step", globals())
 # - **Between calls**, at most `2P + 64 KiB` besides `params` and `grads`: the moments, and counters.
 #   Everything you keep counts, in `state`, globals or elsewhere. Numpy's memory counts, too.
 #
-# `pieces(tensor)` below cuts a tensor into *views*: writing into a piece writes into the tensor. Tensors of one shape
-# give pieces that match. In-place operators end in an underscore:
+# `pieces(tensor)` below cuts a tensor into *views*: writing into a piece writes into the tensor. Tensors of the
+# same shape give matching pieces. In-place operators end in an underscore:
 # `m.mul_(beta1).add_(grad, alpha=x)` makes no tensor, `beta1 * m + x * grad` makes three.
 #
 # *Points:* equal results 2, under the measured budget 2.
@@ -1285,12 +1286,12 @@ if predicted(predicted_mib, question="MiB above 4 P?"):
 # `param.register_post_accumulate_grad_hook(hook)` calls `hook(param)` whenever a backward has finished
 # `param.grad`. It returns a handle, whose `remove()` takes the hook away.
 #
-# Write `step_in_backward(params, lr)`. After it, `loss.backward()` alone makes an SGD step,
-# `param - lr * param.grad`, on each parameter and sets its gradient to `None`. It returns an object with
+# Write `step_in_backward(params, lr)`. Once you have called it, `loss.backward()` alone makes an SGD step,
+# `param - lr * param.grad`, on each parameter and sets its gradient to `None`. Return an object with
 # `remove()`, after which backward only computes gradients. `params` are leaf tensors that require a
 # gradient, used once or more; no torch optimizer.
 #
-# *Points:* same result 1; 2 if memory rises by at most twice the largest gradient and 64 KiB, room for one
+# *Points:* same result 1; 2 if memory rises by at most twice the largest gradient plus 64 KiB: room for one
 # gradient and one temporary.
 #
 # *Example:* parameter 1.0, `lr=0.1`, loss `3 * param`: backward leaves 0.7.

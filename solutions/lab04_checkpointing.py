@@ -275,7 +275,7 @@ self_check(
         Case(
             (checkpoint,),
             (2, 4, 2),
-            "Each calls fn once in forward, once in backward, once under no_grad.",
+            "Each checkpoint calls fn once in forward, once in backward, once under no_grad.",
             wrong={
                 (2, 2, 2): "Backward has to call fn again: forward keeps nothing.",
                 (2, 5, 2): "Call fn on kept_arguments(ctx): on the arguments themselves, backward "
@@ -392,7 +392,7 @@ if predicted(predicted_peak_mib, question="How many MiB are live at the peak, wi
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-run_in_segments-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 4.2 Segments (core, 2 points, 7 minutes)
 #
-# Backward begins with the *last* segment, which ran a moment ago. So that one should not be checkpointed.
+# Backward begins with the *last* segment, which ran a moment ago. So don't checkpoint that one.
 #
 # Write `run_in_segments(layers, x, segment_length)`: run the layers one after another, and return the last
 # result.
@@ -603,7 +603,7 @@ self_check(
         ),
         Case((4, 4, 3), 13, "One segment: 4 layers of 3, and the chain's input."),
         Case((8, 3), 6, "The example runs 6 layers again.", function=recomputed_layers),
-        Case((8, 4), 4, "The last whole segment isn't recomputed.", function=recomputed_layers),
+        Case((8, 4), 4, "A whole last segment isn't recomputed.", function=recomputed_layers),
         Case((5, 9), 0, "One segment: nothing runs again.", function=recomputed_layers),
         Case(
             (15,),
@@ -632,8 +632,8 @@ score("lab04-sqrt_rule", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-u-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# With `saved` $= u$, the peak is about $n/k + ku$: least at $k = \sqrt{n/u}$, where it is $2\sqrt{nu}$, for
-# less than one more forward pass. The famous $\sqrt n$ is the case $u = 1$. Real layers save much more than
+# With `saved` $= u$, the peak is about $n/k + ku$: least at $k = \sqrt{n/u}$, where it is $2\sqrt{nu}$. The
+# price is less than one more forward pass. The famous $\sqrt n$ is the case $u = 1$. Real layers save much more than
 # their output, so their segments are short: one or two layers.
 #
 # Now measured, on 36 layers through your `run_in_segments`, next to your `peak_activations`.
@@ -685,13 +685,13 @@ segment_sliders(peak_activations)
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 4.4 Find the leak (core, 2 points, 12 minutes)
 #
-# `leaky_step` below, a checkpointed training step, logs the mean square of each layer's output by *hooks*: functions
-# that torch calls after each run of a layer. The results are right, the memory isn't: run the cell. Then copy it
-# as `step_with_log(layers, x)`, and fix it.
+# `leaky_step` below, a checkpointed training step, logs the mean square of each layer's output with *hooks*:
+# functions that torch calls after each run of a layer. The results are right, the memory isn't: run the cell. Then copy
+# the function as `step_with_log(layers, x)`, and fix it.
 # - It returns the same numbers, leaves the same gradients, and leaves no hook on the layers.
 # - With 16 layers its peak is at most 14 times the bytes of `x`, `x` included, even when it is called again.
 # - The layers run through `torch.utils.checkpoint.checkpoint`, as they do now. It checks that the second run of a
-#   segment saves as many tensors as the first, hooks included.
+#   segment, its hooks included, saves as many tensors as the first.
 #
 # *Points:* same results 1, peak 1.
 #
@@ -869,7 +869,7 @@ score("lab04-find_the_leak", globals())
 # ## 4.5 In your own words (core, 2 points, 8 minutes)
 #
 # A friend trains a transformer with every layer a segment. Her GPU is 40% full, and a step takes 1.3 seconds.
-# "It was out of memory once, so I switched it on." In three or four sentences: what do you advise, in which
+# "I ran out of memory once, so I switched it on." In three or four sentences: what do you advise, in which
 # order, and how long should a step take in the end?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab04-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
@@ -897,10 +897,10 @@ score("lab04-find_the_leak", globals())
 # in `held`, a `Saved` object for each tensor that is saved in the graph of `fn`'s result.
 #
 # Finish `saved_bytes(fn, *inputs)`: the bytes that the graph holds once `fn` has returned.
-# - Count whole storages, `tensor.untyped_storage().nbytes()`, each once. Its `data_ptr()` tells storages apart;
-#   `tensor.data_ptr()` doesn't, because slices begin elsewhere.
-# - Leave out each `nn.Parameter`, and views of one: a view's `_base` is what it is a view of, and None for other
-#   tensors. Everything else counts: inputs, results, buffers.
+# - Count whole storages, `tensor.untyped_storage().nbytes()`, each once. A storage's `data_ptr()` tells it from
+#   others; `tensor.data_ptr()` doesn't, because slices begin elsewhere.
+# - Leave out each `nn.Parameter`, and views of one: a view's `_base` is the tensor that it is a view of; other
+#   tensors have None there. Everything else counts: inputs, results, buffers.
 #
 # *Points:* all or nothing. *Example:* with 1000 float32 values, `x * x` saves `x` twice, one storage: 4000 bytes.
 #
@@ -1019,7 +1019,7 @@ self_check(
         saves(
             drops_branches,
             8000,
-            "x * x holds x, and tanh its result, perhaps where exp's was. sin's graph is gone.",
+            "x * x holds x, and tanh its result, perhaps where exp's was. exp and sin left nothing.",
             "dropped branches",
             wrong={
                 0: "Hold on to fn's result until you have counted.",
@@ -1064,10 +1064,10 @@ score("lab04-saved_bytes", globals())
 # *Example:* stages (time, saved, output) (1, 4, 2), (1, 4, 1), (1, 4, 2), and a budget of 9. `[]` peaks at 12,
 # `[0]` at $\max(4, 2 + 8) = 10$, `[1]` at $\max(8, 1 + 4) = 8$. So `[1]`: $3 + 2 = 5$.
 #
-# Only the *last* index decides the time. So the stub goes through the indices: for each $j$, `least[j]` is
-# to be the least sum of kept outputs of a plan that ends with $j$ and fits so far, and that plan. It grows
-# from `least[i]` for all $i < j$, by the segment $i + 1 \ldots j$. You write the step, and then choose the
-# plan.
+# Only the *last* index decides the time. So the stub goes through the indices: for each $j$, `least[j]` shall
+# be a pair of the least sum of kept outputs, of all plans that end with $j$ and fit so far, and such a plan.
+# For each $i < j$, `least[i]` and the segment $i + 1 \ldots j$ make a candidate. You write this step, and
+# then choose the plan.
 #
 # **Predict first.** The chain below saves 1158 MiB. Segments of 4 need 592 MiB and take 202 units of time; without
 # checkpoints it takes 114. How long does the best plan within 592 MiB take?
@@ -1161,7 +1161,7 @@ self_check(
         Case(
             (detour, 20),
             27,
-            "Of two plans that end with j, the one that keeps less goes on, even if it cuts more often.",
+            "Of two plans ending with j, remember the one that keeps less, even if it cuts more often.",
             label="a detour",
             wrong=too_large,
         ),
@@ -1169,7 +1169,7 @@ self_check(
             Case(
                 (image_net, budget),
                 best,
-                "A segment's peak is what it saves and the outputs kept before it, not its own.",
+                "A segment's peak is what it saves plus the outputs kept before it, not its own.",
                 label=f"{budget} MiB",
                 wrong=too_large,
             )
@@ -1321,8 +1321,8 @@ for name, kept in arms.items():
 #
 # A block has `norm1`, `attention`, `norm2` and `mlp`. `block(x)` computes `a = x + attention(norm1(x))` and returns
 # `a + mlp(norm2(a))`. Write `recompute_attention_only(block, x)`: it returns the same, keeps none of attention's
-# probabilities, and runs the MLP once. Call the block's parts, and leave it unchanged. You may use your `checkpoint` or
-# `torch.utils.checkpoint.checkpoint`, under this long name.
+# probabilities, and runs the MLP once. Call the block's parts, and leave the block unchanged. You may use your
+# `checkpoint`, or `torch.utils.checkpoint.checkpoint` by this full name.
 #
 # *Points:* gradients 1, kept bytes 1, what is recomputed 1.
 #
@@ -1424,12 +1424,13 @@ score("lab04-recompute_attention", globals())
 # `run_in_segments` and `.sum().backward()`, and return `(seconds, peak_bytes)` of one such step.
 # - First make the stack and run two steps. Free gradients after each: `layers.zero_grad()`, `x.grad = None`.
 # - Call `torch.cuda.synchronize()` before you read the clock, at the start and at the end.
-# - `torch.cuda.reset_peak_memory_stats()` and `torch.cuda.max_memory_allocated()`; parameters count.
+# - Read the peak with `torch.cuda.reset_peak_memory_stats()` and `torch.cuda.max_memory_allocated()`; parameters
+#   count.
 #
 # *Points:* for segments of 16, 8, 4 and 1, peaks within 15% and times within a factor of 1.35 of the grader's own, and
 # the fastest checkpointed length takes under 1.45 times a step without checkpoints. *Example:* `measure(16)` keeps all.
 #
-# **Predict first.** How many percent longer does a step take with segments of 4?
+# **Predict first.** How much longer, in percent, does a step take with segments of 4?
 
 # %%
 predicted_overhead = None  # your prediction, in percent
@@ -1463,7 +1464,7 @@ def measure(segment_length: int) -> tuple[float, int]:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab04-gpu_tradeoff-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 4.9, time against memory on a GPU
 def relative(k):
-    """Return whether seconds and bytes are plausible, and the peak over that of keeping everything."""
+    """Return whether seconds and bytes are plausible, and whether the peak is within measure(16)'s."""
     seconds, peak_bytes = measure(k)
     whole = found.setdefault(16, measure(16))
     found[k] = seconds, peak_bytes

@@ -206,7 +206,7 @@ to_bf16 = Task(
     judge=_judge,
     mistakes={
         "nan_overflows": "Adding 0x7FFF carries into the exponent and the sign: it turns NaN "
-        "0x7FFFFFFF into -0.0 and NaN 0x7F800001 into infinity. Treat NaN apart.",
+        "0x7FFFFFFF into -0.0 and NaN 0x7F800001 into infinity. Handle NaN separately.",
         "nan_cut_to_inf": "A NaN whose payload lies in the lower half becomes infinity when that "
         "half is cut off. Set a bit of the upper half, such as 0x40.",
         "inf_is_nan": "Infinity became NaN: an exponent field of 255 is NaN only where the "
@@ -217,8 +217,8 @@ to_bf16 = Task(
         "whose last bit is 0, so odd upper halves go up.",
         "truncates": "Cutting off the lower half rounds toward zero. Return the nearest bf16 "
         "number.",
-        "saturates": "Beyond the largest bf16 number yours stays at it; the nearest-even rule "
-        "gives infinity there.",
+        "saturates": "Past the largest bf16 number, yours stays at that number; the nearest-even "
+        "rule gives infinity there.",
         "lower_half": "Yours keeps the lower 16 bits. Sign, exponent and the fraction's leading "
         "bits are in the upper 16.",
     },

@@ -143,7 +143,7 @@ decode_fp32 = Task(
         "negative_zero_lost": "The pattern 0x80000000 is -0.0, which Python tells from 0.0: "
         "math.copysign(1, -0.0) is -1.0.",
         "sign_of_inf_lost": "Infinity has a sign too: 0xFF800000 is -inf.",
-        "sign_lost": "Bit 31, the sign, is not looked at.",
+        "sign_lost": "Yours ignores bit 31, the sign.",
     },
     ban=NO_CASTS,
 )

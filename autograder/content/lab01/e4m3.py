@@ -99,7 +99,7 @@ decode_e4m3 = Task(
         "subnormal_by_7": "Subnormal numbers are scaled by 2**-6, as exponent field 1 is.",
         "subnormal_as_normal": "Exponent field 0 has no leading 1.",
         "negative_zero_lost": "0b10000000 is -0.0, which Python tells from 0.0.",
-        "sign_lost": "Bit 7, the sign, is not looked at.",
+        "sign_lost": "Yours ignores bit 7, the sign.",
     },
     ban=NO_CASTS,
 )

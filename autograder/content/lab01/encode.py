@@ -198,18 +198,18 @@ encode_fp32 = Task(
         form=_pattern,
     ),
     mistakes={
-        "truncates": "Your code cuts the surplus bits off. The exercise needs the nearest fp32 "
-        "number, which is as often the one above.",
-        "ties_away": "Right in the middle between two fp32 numbers, yours takes the one farther "
-        "from zero. The rule is the even one: the one whose last bit is 0.",
-        "adds_half": "int(y + 0.5) takes every tie up, and y + 0.5 is itself rounded, so it goes "
-        "up from just below a tie too. The rule is the even one, as round(y) has it.",
-        "ties_toward_zero": "Right in the middle between two fp32 numbers, yours takes the one "
-        "nearer to zero. The rule is the even one: the one whose last bit is 0.",
+        "truncates": "Your code cuts off the surplus bits. The exercise needs the nearest fp32 "
+        "number, which is just as often the one above.",
+        "ties_away": "Halfway between two fp32 numbers, yours takes the one farther from zero. The "
+        "rule is ties to even: take the one whose last bit is 0.",
+        "adds_half": "int(y + 0.5) rounds every tie up, and since y + 0.5 is itself rounded, some "
+        "numbers just below a tie too. The rule is ties to even, as in round(y).",
+        "ties_toward_zero": "Halfway between two fp32 numbers, yours takes the one nearer to zero. "
+        "The rule is ties to even: take the one whose last bit is 0.",
         "carry_lost": "A significand that rounds up to 2.0 has to add 1 to the exponent; yours "
         "loses that carry, and gives half the value.",
-        "saturates": "Above the largest fp32 number yours stays at it. From 2**128 - 2**103 on, "
-        "half a gap above the largest, the nearest-even rule gives infinity.",
+        "saturates": "Past the largest fp32 number, yours stays at that number. From 2**128 - "
+        "2**103 on, half a gap above the largest, the nearest-even rule gives infinity.",
         "inf_above_max": "Yours gives infinity for anything above the largest fp32 number. Less "
         "than half a gap above it, the largest number is still the nearest.",
         "subnormals_flushed": "Numbers below 2**-126 are not zero yet: down to 2**-149 they are "

@@ -84,7 +84,7 @@ find_the_leak = leak_task(
             "loads_all": "You hold all whole tensors at once. Load one, keep its half, and free it "
             "before the next.",
             "keeps_storage": "What you keep is a view: it keeps the storage of the whole tensor "
-            "alive, however little of it you see. Copy the half, with `.clone()` for example.",
+            "alive, however little of it you use. Copy the half, with `.clone()` for example.",
             "lower_halves": "Those are the lower halves. The upper half of each number is the "
             "second of its two 16-bit integers.",
             "rounds": "Yours rounds to the nearest bf16; the given code cuts off. Return the "

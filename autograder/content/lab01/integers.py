@@ -134,8 +134,8 @@ integer_value = Task(
         "bit is the sign alone, and the others are the magnitude.",
         "sign_bit_counted": "The sign bit is part of your magnitude. Clear it first.",
         "always_8_bits": "The sign is bit `width - 1`, which is bit 7 only where width is 8.",
-        "known_widths_only": "Yours is right for 8, 16 and 32 bits only. A width may be any: the "
-        "sign is bit `width - 1`.",
+        "known_widths_only": "Yours is right for 8, 16 and 32 bits only. width may be any number: "
+        "the sign is bit `width - 1`.",
         "unknown_encoding_taken": "Any other encoding has to raise ValueError, "
         "or a misspelt one silently gives a wrong number.",
         "unknown_encoding_none": "Any other encoding has to raise ValueError; yours returns None.",
@@ -196,8 +196,8 @@ fixed_point_value = Task(
         "scaled_up": "Divide by 2**fraction_bits; yours multiplies.",
         "integer_bits_as_fraction": "fraction_bits counts the bits after the point; yours counts "
         "those before it.",
-        "decimal_point": "Each bit after the point halves: divide by 2**fraction_bits, not by a "
-        "power of ten.",
+        "decimal_point": "Each bit after the point is worth half the one before: divide by "
+        "2**fraction_bits, not by a power of ten.",
         "always_8_bits": "The sign is bit `width - 1`, which is bit 7 only where width is 8.",
     },
     ban=C_INTEGERS,

@@ -167,6 +167,6 @@ largest_batch = Task(
         "layer.",
         "divides_floats": "You divide with /, and beyond 2**53 a float doesn't hold every whole "
         "number. Divide with //.",
-        "seq_cut_to_context": "Take seq as it is given, also where it exceeds the context.",
+        "seq_cut_to_context": "Take seq as it is given, even where it exceeds the context.",
     },
 )

@@ -110,9 +110,9 @@ find_the_leak = leak_task(
             "batches_stay": "You keep whole batches or outputs, without a graph. Let a batch go "
             "once its loss is a number.",
             "frozen": "Your function leaves the parameters with requires_grad=False, so the caller "
-            "can't train any more. Evaluate under `torch.no_grad()`, which ends.",
+            "can't train any more. Evaluate under `torch.no_grad()` instead.",
             "gradients_left_off": "After your function torch no longer records gradients. Use "
-            "`with torch.no_grad():`, which ends.",
+            "`with torch.no_grad():`, which lasts for its block only.",
             "left_in_eval": "After your function the model is in evaluation mode. Leave its mode "
             "alone, or restore it at the end.",
             "mean_only": "You return one mean loss. Return the loss of each batch.",

@@ -131,7 +131,7 @@ layer_activation_bytes = Task(
         "seq x seq of them.",
         "flash_keeps_scores": "Flash attention doesn't store its probabilities: without them, the "
         "term 5as^2b is gone.",
-        "flash_keeps_nothing": "Flash attention spares only the probabilities. It keeps its "
+        "flash_keeps_nothing": "Flash attention drops only the probabilities. It keeps its "
         "inputs, its output and the rest, 11sbh.",
         "no_scores": "Standard attention keeps its probabilities, too: 5as^2b bytes.",
         "elements_in_fp32": "You count 4 bytes per element; by this convention it is 2 (fp16 or "

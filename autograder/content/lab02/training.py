@@ -122,11 +122,11 @@ def _wrong(part: str, expected: Sizes, got: Mapping[str, float]) -> str:
     if part in _TOLERANCES:
         if _near(expected["peak"], got["peak"], _TOLERANCES[part]):
             return ""
-        return f"measured is a peak of {expected['peak']}, but you predict {show(got['peak'])}"
+        return f"expected a peak of {expected['peak']} (measured), but got {show(got['peak'])}"
     for key in (*EXACT, "saved_activations"):
         tolerance = _SAVED_TOLERANCE if key == "saved_activations" else 0.0
         if not _near(expected[key], got[key], tolerance):
-            return f"measured are {key} of {expected[key]}, but you predict {show(got[key])}"
+            return f"expected {expected[key]} for {key} (measured), but got {show(got[key])}"
     return ""
 
 
@@ -192,7 +192,7 @@ predict_training = Task(
         "one_layer": "Every layer keeps its activations: multiply by n_layers.",
         "logits_among_saved": "The logits have a key of their own; do not count them among the "
         "saved activations.",
-        "logits_three_times": "What is kept of the logits is one copy. Their gradients are made in "
+        "logits_three_times": "The loss keeps one copy of the logits. Their gradients are made in "
         "backward; they belong to the peak only.",
     },
 )

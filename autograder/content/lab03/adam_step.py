@@ -67,7 +67,7 @@ MISTAKES = {
     "count_from_zero": "Your first step divides by zero. At t = 0, 1 - beta**t is 0: count a "
     "parameter's first step as t = 1.",
     "starts_anew": "Your step starts anew at each call: its moments and count don't last. Put the "
-    "new ones into `state`; `m = ...` alone only gives a new meaning to the name m.",
+    "new ones into `state`; `m = ...` alone only rebinds the name m.",
     "none_as_zero": "Your step treats a gradient of None as a gradient of zero. None means that "
     "this parameter took no part: leave it, its moments and its count alone.",
     "stops_at_none": "Your step ends at the first gradient of None. Continue with the parameters "

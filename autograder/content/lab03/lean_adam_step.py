@@ -224,9 +224,9 @@ lean_adam_step = Task(
         "uneven_pieces": "Your pieces don't cover a tensor exactly once: some values make no step, "
         "or two. Look at where a piece ends and the next one begins, and count a step once per "
         "parameter.",
-        "whole_tensors": "Your step makes values as large as a whole tensor on the way. Work in "
-        "place, and on pieces of a tensor, so that intermediate values are small.",
-        "whole_rows": "Your step works row by row, and a row can be as large as it likes. Cut "
+        "whole_tensors": "Your step makes temporaries as large as a whole tensor. Work in place, "
+        "and on pieces of a tensor, so that temporaries are small.",
+        "whole_rows": "Your step works row by row, and a row can have any length. Cut "
         "rows into pieces of a fixed size.",
         "wide_moments": "Your moments take more bytes per value than the parameters do. Give them "
         "the parameter's dtype, as torch.zeros_like(param) does.",

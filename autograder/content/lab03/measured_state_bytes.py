@@ -226,7 +226,7 @@ measured_state_bytes = Task(
         "lists_left_out": "Your function does not look into lists within a parameter's state.",
         "tuples_left_out": "Your function does not look into tuples within a parameter's state.",
         "elements": "Your function counts values. Count bytes: storage.nbytes().",
-        "four_bytes_each": "Your function takes every value for 4 bytes. States also have values "
+        "four_bytes_each": "Your function counts 4 bytes for every value. States also have values "
         "of 1, 2 or 8 bytes: ask the storage, with nbytes().",
         "parameters_too": "Your function counts the parameters too, 4 bytes per value. Count what "
         "the state holds, which is its values and not its keys.",

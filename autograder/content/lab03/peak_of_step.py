@@ -204,16 +204,16 @@ peak_of_step = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "no_temporaries": "Your step makes no temporary values, so it never has the peak. Add what "
+        "no_temporaries": "Your step makes no temporaries, so it never has the peak. Add what "
         "the table says for this optimizer.",
-        "foreach_everywhere": "Your step makes temporary values of P bytes for every optimizer. "
-        "That is foreach's; a for-loop makes less, and fused none.",
-        "previous_forgotten": "Your for-loop makes two temporary values of the largest tensor. The "
-        "quotient of the tensor before is still live, too.",
-        "one_temporary": "Your for-loop makes one temporary value of the largest tensor. It makes "
-        "two, and the quotient of the tensor before is still live.",
-        "three_of_the_largest": "Your for-loop makes three temporary values of the largest tensor. "
-        "The third is as large as the tensor before it, which may be smaller.",
+        "foreach_everywhere": "Your step makes temporaries of P bytes for every optimizer. That is "
+        "true of foreach; a for-loop makes less, and fused none.",
+        "previous_forgotten": "Your for-loop makes two temporaries of the largest tensor's size. "
+        "The quotient of the tensor before is still live, too.",
+        "one_temporary": "Your for-loop makes one temporary of the largest tensor's size. "
+        "torch's makes two, and the quotient of the tensor before is still live.",
+        "three_of_the_largest": "Your for-loop makes three temporaries of the largest tensor's "
+        "size. The third is as large as the tensor before it, which may be smaller.",
         "last_before_first": "Your for-loop's first tensor has the last one before it: sizes[-1]. "
         "It has none.",
         "activations_stay": "Your step still holds the activations. Backward has freed them.",

@@ -111,7 +111,7 @@ bytes_per_parameter = Task(
         "moments are 0.",
         "moments_in_sgd": "Your 'sgd' keeps Adam's moments. Plain SGD remembers nothing.",
         "absent_left_out": "Your dict leaves out what a recipe does not have. Give all five keys, "
-        "with 0 there, so that two recipes can be compared key by key.",
+        "0 for anything absent, so that two recipes can be compared key by key.",
         "bits": "Your sizes are in bits; give bytes, of 8 bits each.",
         "unknown_recipe_none": "An unknown recipe must raise ValueError; yours returns None.",
         "unknown_recipe_taken": "An unknown recipe must raise ValueError; yours treats it as "
@@ -197,9 +197,9 @@ largest_model = Task(
         "training with a master copy, which it does not need. Add up the recipe's five sizes.",
         "weights_only": "Your result counts the weights alone. Training needs gradients and the "
         "optimizer's state as well.",
-        "activations_forgotten": "Your result gives the whole budget to the parameters. Take the "
-        "activations off first.",
-        "activations_added": "Your result adds the activations to the budget. They take from it.",
+        "activations_forgotten": "Your result gives the whole budget to the parameters. Subtract "
+        "the activations first.",
+        "activations_added": "Your result adds the activations to the budget. Subtract them.",
         "rounded_up": "Your result rounds up, so the last parameter does not fit. Round down.",
         "negative": "Where the activations alone are over the budget, the answer is 0.",
         "divides_floats": "You divide with /, and beyond 2**53 a float doesn't hold every whole "

@@ -81,7 +81,7 @@ def _kept(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
 def _again(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
     softmax, gelu, addmm = (value[name] for name in ("softmax", "gelu", "addmm"))
     if gelu > 1 or addmm > 6:
-        said = f"The MLP ran {gelu} times and linear layers {addmm} times, at most 1 and 6."
+        said = f"The MLP ran {gelu} times, linear layers {addmm} times; expected at most 1 and 6."
         whole = value["kept_bytes"] < _linear_bytes(inputs)
         return Finding(False, said, ("whole_block",) if whole else ("twice",))
     if value["fused"]:
@@ -139,7 +139,7 @@ recompute_attention_only = Task(
         "another_result": "The result differs from the block's. It is a + mlp(norm2(a)) with "
         "a = x + attention(norm1(x)).",
         "gradients": "Some gradient differs: every parameter of attention, MLP and norms gets "
-        "one, and x too, by both of its ways.",
+        "one, and so does x, along both of its paths.",
     },
     ban=Ban(
         names=frozenset({".recompute"}),

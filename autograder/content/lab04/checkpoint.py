@@ -303,8 +303,8 @@ checkpoint = Task(
         "arguments counts, wherever it stands.",
         "arguments_changed": "You change an argument, which is the caller's: its values, or "
         "whether it requires a gradient. Call requires_grad_ on what detach() returns.",
-        "integer_arguments": "Your backward asks for a gradient of an argument that has none: "
-        "integers. requires_grad_(tensor.requires_grad) leaves those out.",
+        "integer_arguments": "Your backward asks for a gradient of integers, which can't have one. "
+        "requires_grad_(tensor.requires_grad) leaves those out.",
         "no_graph_in_backward": "Your second call builds no graph, so no gradient gets through. "
         "Torch runs backward without one: call fn under torch.enable_grad().",
         "results_without_gradient": "Some results require no gradient, such as integers. Leave "

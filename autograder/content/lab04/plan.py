@@ -190,13 +190,13 @@ plan = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "root_of_n": "You cut into segments of about root N stages. These stages are not equal, "
+        "root_of_n": "You cut into segments of about sqrt(n) stages. These stages are not equal, "
         "and there is a budget: look at each one's bytes and time.",
         "equal_segments": "You only try segments of equal length. Stages are not equal, so a cut "
         "may go anywhere: best after a small output.",
         "greedy": "Your segments are each as long as fits, cut from the front. That may cut after "
         "a huge output, which then stays; a shorter segment can be cheaper for all later ones.",
-        "one_cut": "You cut once at most. Where that does not fit, or only late, more cuts do.",
+        "one_cut": "You cut at most once. Where no single cut fits, or only a late one, try more.",
         "cheapest_outputs": "You keep the cheapest outputs, wherever they are. Where each "
         "segment begins and ends counts too, and the last kept output should come early.",
         "least_peak": "You return the plan with the least peak, whatever the budget. Look for the "

@@ -190,7 +190,7 @@ run_in_segments = Task(
     judge=_judge,
     mistakes={
         "last_segment_too": "You checkpoint the last segment too. Its backward comes right after "
-        "its forward, so to recompute it saves nothing.",
+        "its forward, so recomputing it gains nothing.",
         "never_recomputed": "Nothing is recomputed in backward. Run every segment but the last "
         "through checkpoint.",
         "rest_left_out": "Your segments leave out the layers after the last whole segment.",

@@ -172,8 +172,8 @@ sqrt_rule = Task(
         "root_of_the_quotient": "The root of n / saved, rounded, is close, but not always best: "
         "lengths are whole, and the last segment may be short. Try every length.",
         "least_peak_itself": "You return the least peak. Return the length that reaches it.",
-        "last_is_whole": "Your peak treats the last segment as a whole one. It has r outputs, and "
-        "the peak of the others is one input lower.",
+        "last_is_whole": "Your peak treats the last segment as a whole one. It has r layers, and "
+        "while another one is recomputed, one input fewer is live.",
         "recomputed_forgotten": "Your peak is that at the end of forward. When a whole segment is "
         "recomputed, its k outputs are live.",
         "last_forgotten": "Your peak looks at recomputed segments only. At the end of forward all "
@@ -184,6 +184,6 @@ sqrt_rule = Task(
         "all_again": "You recompute all layers. The last segment is still live after forward.",
         "all_but_one_segment": "The segment that is not recomputed is the last, and it may be "
         "short: n - k is too few then.",
-        "whole_segments": "Where k divides n, the last whole segment is not recomputed either.",
+        "whole_segments": "Where k divides n, the last segment is whole, and still not recomputed.",
     },
 )
