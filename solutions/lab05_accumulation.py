@@ -20,7 +20,7 @@
 # a mean piece by piece. So run small *micro-batches* one after another, add up their gradients, and step
 # once.
 #
-# The idea takes one sentence, and many libraries coded it wrongly for years. The memory comes out right at
+# The idea takes one sentence, and many libraries got it wrong for years. The memory comes out right at
 # once. The gradient doesn't, and nothing crashes.
 #
 # **You will be able to**
@@ -70,8 +70,8 @@ _ = measured_peak(2)  # libraries allocate their workspaces now, not during a me
 # ### A batch that does not fit
 #
 # `measured_peak` runs one *update* of a small GPT: forward and backward of a batch, then a step of Adam. A
-# meter counts the bytes that are *live*, held by some tensor. Given a budget, it stops the run at the first
-# operator that goes above it, as a full GPU does.
+# meter counts the bytes that are *live*, held by some tensor. Given a budget, the meter stops the run at the
+# first operator that exceeds it, as a full GPU does.
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab05-too-large", "locked": true, "schema_version": 3, "solution": false, "task": false}
 print(
@@ -91,8 +91,8 @@ except peakmem.OutOfMemory as error:
 # $$L = \sum_k \frac{n_k}{B} L_k \qquad\text{and so}\qquad
 # \nabla L = \sum_k \frac{n_k}{B} \nabla L_k .$$
 #
-# torch does the adding: `backward()` *adds* to `.grad`. It also frees what the forward kept, so the next
-# micro-batch finds memory empty again, as long as nothing holds on to the last one.
+# torch does the adding: `backward()` *adds* to `.grad`. It also frees the saved tensors, so the next
+# micro-batch finds their memory free again, as long as nothing holds on to the last one.
 #
 # Write `accumulate_gradients`: it adds the gradient of the full batch's mean loss to the parameters' `.grad`,
 # and returns that loss.
@@ -224,7 +224,7 @@ score("lab05-accumulate_gradients", globals())
 # moments as they are and cuts the activations.
 #
 # **Predict first.** Weights take 1.67 MiB, so weights, gradients and moments take 6.7; all 32 samples at once took
-# about 47. How many times smaller is the *whole* peak with micro-batches of 1 than of 8?
+# about 47. How many times smaller is the *whole* peak with micro-batches of 1 than with 8?
 
 # %%
 predicted_fall = None  # your prediction, a number
@@ -258,8 +258,8 @@ if predicted(predicted_fall, question="the peak with 8 over the peak with 1?"):
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-saves-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# A model that doesn't fit with one sample doesn't fit with any number of micro-batches. Did small sizes run out
-# of memory, too? Then ask whether each micro-batch calls `backward()` before the next one starts.
+# A model that doesn't fit with one sample doesn't fit with any number of micro-batches. Did small micro-batches
+# run out of memory, too? Then check that each one calls `backward()` before the next one starts.
 #
 # ### What does it cost?
 #
@@ -297,8 +297,8 @@ if predicted(predicted_slowdown, question="one by one over all at once?"):
 #
 # After an update you look at validation data, in micro-batches too. `leaky_validation` returns the right mean loss.
 #
-# **Predict first.** By how much does its peak rise if you double the number of micro-batches of the same size:
-# not at all, or about twice?
+# **Predict first.** You double the number of micro-batches, each of the same size. Does the peak stay the same,
+# or about double?
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab05-leaky_validation", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -311,7 +311,7 @@ def leaky_validation(model, loss_fn, inputs, targets, micro_batch):
 
 
 # %%
-predicted_rise = None  # your prediction, 1 (not at all) or 2 (about twice)
+predicted_rise = None  # your prediction, 1 (stays the same) or 2 (about doubles)
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab05-leak", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_rise, question="the peak for twice as many micro-batches?"):
@@ -337,7 +337,7 @@ if predicted(predicted_rise, question="the peak for twice as many micro-batches?
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # `total` is a tensor, and its graph reaches every forward. Write `validation_loss`, which returns the same
 # loss. Besides model and data it may hold as much as all layers' outputs for three micro-batches. Leave the
-# model's mode and gradients as they are, and recording gradients switched on.
+# model's mode and gradients as they are, and the recording of gradients switched on.
 #
 # *Points:* same results 1, peak below the bound 1, measured at grading.
 
@@ -357,7 +357,7 @@ def validation_loss(model, loss_fn, inputs, targets, micro_batch) -> float:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab05-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 5.2, find the leak
 def in_evaluation(model, *rest):
-    """Switch to evaluation mode, as some do before validation; it isn't asked for here."""
+    """Switch to evaluation mode, as many loops do before validation; not asked for here."""
     model.eval()
     return leaky_validation(model, *rest)
 
@@ -557,13 +557,13 @@ score("lab05-accumulate_token_mean", globals())
 #
 # Clipping is the subtle one: it shortens a gradient longer than `max_norm` to that length. Clip the mean
 # gradient of the whole update, once. The noise of single micro-batches partly cancels in the mean; clip them one by one,
-# and you get another direction.
+# and you get a different direction.
 #
-# Write `train_epoch`, which trains one pass over the loader and returns the number of updates.
+# Write `train_epoch`, which trains for one pass over the loader and returns the number of updates.
 # - `loader` can be looped over once; it has no `len()` and no index. It yields tuples, and `model(*batch)` is
 #   the mean loss of one micro-batch. All micro-batches have the same size, so their means weigh the same.
-# - Each `accumulation_steps` micro-batches make one update with their *mean* gradient, backward before the
-#   next forward.
+# - Every `accumulation_steps` micro-batches make one update with their *mean* gradient. Run backward on each
+#   before the next forward.
 # - Leftovers at the end make one more update, with a mean of their own. Many published loops divide each
 #   loss by `accumulation_steps`: too much for a short last group.
 # - Unless `max_norm` is None, clip once per update, over all parameters:
@@ -594,7 +594,7 @@ def train_epoch(
     max_norm: float | None = None,
     scheduler=None,
 ) -> int:
-    """Train one pass over the loader, and return the number of updates."""
+    """Train for one pass over the loader, and return the number of updates."""
     ### BEGIN SOLUTION
     batches, updates = iter(loader), 0
     while group := list(islice(batches, accumulation_steps)):
@@ -736,9 +736,9 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
         )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-mistakes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# There is nothing between right and wrong: right means rounding error. A test of the *parameters* would miss it: Adam
-# divides the gradient by its own size. It shows elsewhere: clipping bites too often, and under
-# SGD training may blow up. Test gradients.
+# There is nothing between right and wrong: a right gradient is off by rounding only. A test of the *parameters*
+# would miss the missing division, since Adam divides the gradient by its own size. It shows elsewhere: clipping
+# sets in too often, and under SGD training may blow up. So test gradients.
 #
 # In libraries, $\text{batch} = \text{micro-batch} \times \text{accumulation steps} \times \text{devices}$:
 # `train_batch_size`, `train_micro_batch_size_per_gpu` and `gradient_accumulation_steps` in DeepSpeed. Their
@@ -766,20 +766,20 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
 #
 # ## 5.6 The memory line (stretch, 2 points, 10 minutes)
 #
-# Every sample keeps the same bytes for backward; weights, gradients and the optimizer's state don't depend
-# on the batch. So the peak is a line:
+# Every sample saves the same number of bytes for backward; weights, gradients and the optimizer's state don't
+# depend on the batch. So the peak is a line:
 #
 # $$\text{peak} \approx \text{fixed} + \text{samples} \times \text{bytes per sample}$$
 #
 # A few cheap runs give the line, and the line tells the rest. Measurements scatter a little, so take the line with
-# the least sum of *squared* distances. With means $\bar x$ and $\bar y$:
+# the least sum of *squared* vertical distances. With means $\bar x$ and $\bar y$:
 #
 # $$\text{slope} = \frac{\sum (x_i - \bar x)(y_i - \bar y)}{\sum (x_i - \bar x)^2}
 # \qquad \text{fixed} = \bar y - \text{slope} \cdot \bar x$$
 #
 # Write `memory_line(batch_sizes, peaks)`: the tuple `(fixed_bytes, bytes_per_sample)`, floats, not rounded.
-# Library functions are welcome; mind the order they return. Sizes and peaks are lists, tuples or
-# arrays in any order, with two different sizes at least.
+# Library functions are welcome; mind the order of what they return. Sizes and peaks are lists, tuples or
+# arrays in any order, with at least two different sizes.
 #
 # *Points:* all or nothing. *Example:* sizes 1, 2, 4 with peaks 30, 40, 60: (20, 10).
 #
@@ -869,8 +869,8 @@ if predicted(predicted_fixed_mib, question="MiB that are fixed?"):
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-line-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # The line starts at four times the weights; no micro-batch gets below that. One or two samples take a
-# little more than it says: there the peak comes later, when backward makes a new gradient of a weight
-# matrix beside the old `.grad`. And it holds for this sequence length alone.
+# little more than the line says: there the peak comes later, when backward makes a new gradient of a weight
+# matrix beside the old `.grad`. And the line holds for this sequence length alone.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-calculator-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play
@@ -969,7 +969,7 @@ self_check(
             Case(
                 (3, 10, bug),
                 f"{bug.__name__} passed through",
-                "a bug must come out",
+                "a bug must reach the caller",
                 label=f"a bug: {bug.__name__}",
                 wrong=hidden,
             )
@@ -1019,16 +1019,16 @@ if predicted(predicted_runs, question="runs for 1024 sizes, at most?"):
 # ## 5.8 The layer that sees the batch (stretch, 2 points, 10 minutes)
 #
 # 5.1 assumed that a sample's loss doesn't depend on the other samples. *Batch norm* breaks that: in
-# training it subtracts the mean over the batch's samples and divides by their standard deviation. A
-# micro-batch's differ, and no weighting fixes that. Layer norm looks at one sample at a time, one reason
+# training it subtracts the mean over the batch's samples and divides by their standard deviation. Those of a
+# micro-batch differ, and no weighting fixes that. Layer norm looks at one sample at a time, one reason
 # why language models use it.
 #
 # Write `batch_norm_gap(model, x, micro_batch)`: run the model in *training* mode on the full batch `x`, and
 # on micro-batches whose outputs you join again. Return the largest absolute difference, a plain float.
 #
-# **Convention:** `model.train()` puts all layers in training mode. The model is left as it was: each layer's
-# mode and settings, gradients and `requires_grad`, and batch norm's *running statistics*, which each forward in
-# training mode moves.
+# **Convention:** `model.train()` puts all layers in training mode. Leave the model as it was: each layer's
+# mode and settings, gradients and `requires_grad`, and batch norm's *running statistics*, which every forward in
+# training mode updates.
 # Batch norm never gets a micro-batch of one sample, and no model has dropout.
 #
 # *Points:* all or nothing. *Example:* one batch norm, `x` = 0, 0, 1, 1 (one feature), `micro_batch=2`. The full batch becomes
@@ -1085,7 +1085,7 @@ self_check(
         Case(
             ([0.0, 0.0, 1.0, 2.0, 1.0, 2.0], 4),
             1.0,
-            "micro-batches of 4 and 2; the gap is at the last sample",
+            "micro-batches of 4 and 2; the gap is at the fifth sample",
             label="6 samples by 4",
             wrong={
                 0.32: "the last two samples are a micro-batch, too",
@@ -1126,7 +1126,7 @@ if predicted(predicted_gap, question="the gap of 0, 1, 0, 1?"):
         gaps = [batch_norm_gap(torch.nn.BatchNorm1d(1), data, m) for data in (values, mixed)]
         print(f"100 values, {m:2} at a time: gap {gaps[0]:.2f} sorted, {gaps[1]:.2f} shuffled")
     print(
-        "On sorted data a larger micro-batch alone doesn't help. On mixed data it makes the gap small."
+        "On sorted data a larger micro-batch alone doesn't help. On shuffled data the gap shrinks."
     )
 
 # %% nbgrader={"grade": true, "grade_id": "lab05-batch_norm_gap", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}

@@ -16,9 +16,9 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 6: use the host's memory
 #
-# An 80 GB GPU sits in a computer with 1000 GB, where data it doesn't need right now can wait. Nothing is
+# An 80 GB GPU sits in a computer with 1000 GB of memory, where data it doesn't need right now can wait. Nothing is
 # computed twice, and nothing loses precision. But the link carries 50 to 100 times fewer bytes per second
-# than the GPU's memory. So the question is not *can it be moved*, but *can it be moved without making anyone wait*.
+# than the GPU's memory. So the question is not *can it be moved*, but *can it be moved without making the GPU wait*.
 #
 # **You will be able to**
 # - move optimizer state, weights and saved tensors to the host;
@@ -89,11 +89,11 @@ else:
 # | `host.write(handle, tensor)` | overwrites them on the host |
 # | `host.free(handle)` | frees them |
 #
-# `put` doesn't free the tensor: it goes when nothing in Python holds it any more. The counters `bytes_out`,
-# `bytes_in` and `live_bytes` tell what moved and what is on the host.
+# `put` doesn't free the tensor: Python does, once nothing holds it any more. The counters `bytes_out`,
+# `bytes_in` and `live_bytes` say how much has moved and how much is on the host.
 #
 # **Predict first.** You put a tensor of 4 MiB, let it go, and get it back. How many MiB are on the device
-# after each of the three?
+# after each of the three steps?
 
 # %%
 predicted_device_mib = None  # your prediction: (after put, after del, after get)
@@ -130,8 +130,8 @@ if predicted(predicted_device_mib, question="MiB after put, after del, after get
 # - **Write back** what you changed: `get` gives a copy.
 # - If a gradient is `None`, leave the parameter, its moments and its own step count alone.
 # - **Convention:** during a step the device may hold parameters, gradients and 4 times the largest
-#   parameter; numpy arrays count too. After the first step `host.live_bytes` is 8 bytes per float32
-#   parameter. Not allowed: `torch.optim`.
+#   parameter's bytes; numpy arrays count too. After the first step `host.live_bytes` is 8 bytes per float32
+#   value. Not allowed: `torch.optim`.
 #
 # *Points:* Adam's results 2, bytes on the device 1, bytes on the host 1.
 #
@@ -247,19 +247,19 @@ self_check(
         Case(([0.5],), [0.9], "step 1 gives m and v of zeros to adam_update_, and t = 1"),
         Case(([0.5, -2.0],), [0.9, 0.95595], f"check in turn: {WRITE}; {T}"),
         Case(([0.5, -2.0, 1.0],), [0.9, 0.95595, 0.966968], WRITE),
-        Case(([0.5],), [0.916667], "hand on eps", kwargs={"eps": 0.1}),
-        Case(([0.5, -2.0],), [0.9, 0.978237], "hand on betas", kwargs={"betas": (0.5, 0.9)}),
+        Case(([0.5],), [0.916667], "pass eps on", kwargs={"eps": 0.1}),
+        Case(([0.5, -2.0],), [0.9, 0.978237], "pass betas on", kwargs={"betas": (0.5, 0.9)}),
         Case(([0.5, None, -2.0],), [0.9, 0.9, 0.95595], "None leaves even the step count alone"),
         Case(
             ("values",),
             [1, 0.9, 0.9],
-            "each counts its own steps; skip None only",
+            "each parameter counts its own steps; skip gradients of None only",
             function=three_after_a_step,
         ),
         Case(
             ("host bytes",),
             32,
-            "two float64 moments for each of two",
+            "two float64 moments for each of two parameters",
             function=three_after_a_step,
             wrong={
                 16: "give m and v the parameter's dtype: torch.zeros_like(param)",
@@ -311,7 +311,7 @@ score("lab06-offloaded_adam", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-stream_forward-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.2 A model that streams through (core, 3 points, 8 minutes)
 #
-# In a forward pass one layer computes at a time, so a model larger than the device can run on it, if its
+# In a forward pass one layer computes at a time. So a model larger than the device's memory can run on it if its
 # layers come and go one after another.
 #
 # Write `stream_forward(host_layers, x)`, which runs `x` through the layers and returns the result. Each
@@ -319,14 +319,15 @@ score("lab06-offloaded_adam", globals())
 # `weight_bytes`.
 #
 # **Convention:** record no graph, and leave gradients switched on afterwards. At most two layers' weights are
-# on the device at any time; `layer = next.load()` still holds the old layer while it loads. No layers: `x`.
+# on the device at any time; `layer = next.load()` still holds the old layer while it loads. Without
+# layers, return `x`.
 #
 # *Points:* the output 1, the memory 2.
 #
-# *Example:* of 10, 30 and 20 MB, two at a time are at most 50.
+# *Example:* of layers of 10, 30 and 20 MB, two at a time take at most 50 MB.
 #
 # **Predict first.** Eight layers of 4 MiB, and a loop without `torch.no_grad()`. How many MiB of weights are
-# on the device when it ends?
+# on the device when the loop ends?
 
 # %%
 predicted_weights_mib = None  # your prediction, a number
@@ -418,7 +419,7 @@ score("lab06-stream_forward", globals())
 #     "offload_param": {"device": "cpu", "pin_memory": true}}}
 # ```
 #
-# A *stage* says what the GPUs divide among them: from 1 on the optimizer's state, in 3 the weights, too.
+# A *stage* says what the GPUs divide among themselves: from 1 on the optimizer's state, in 3 the weights, too.
 # `offload_optimizer` works from stage 1 on, and runs the step itself on the host's processor, so moments never
 # move: 16-bit gradients go out and weights come in, 2 + 2 bytes per parameter instead of 8 + 8. `offload_param`, and
 # `"nvme"` (an SSD) as the device of either, need stage 3. `pin_memory` makes copies faster (6.9).
@@ -426,7 +427,7 @@ score("lab06-stream_forward", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-worth_swapping-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.3 Swap, recompute or keep? (core, 2 points, 13 minutes)
 #
-# Lab 4 got rid of an activation by computing it again. A swap costs two copies; but a copy needs no
+# Lab 4 dropped an activation and computed it again. A swap costs two copies; but a copy needs no
 # arithmetic, so it can hide behind what the device computes between the stage's forward and its backward,
 # `hidden_flops` in all. Only the rest is extra time:
 #
@@ -510,8 +511,8 @@ choice_sliders(worth_swapping)
 #
 # Set the extra time to 0, and the link has to carry $2 \cdot \text{flops per second} / \text{intensity}$,
 # where *intensity* is hidden flops per saved byte. A transformer layer of width $h$ computes about $24 h^2$
-# operations per token in forward, twice that in backward, and saves about $34 h$ bytes. So each layer
-# between a stage's forward and its backward adds $72 h^2 / 34 h = 2.1 h$: 8,674 for $h = 4096$.
+# operations per token in forward, twice that in backward, and saves about $34 h$ bytes. So each layer between
+# a stage's forward and its backward adds $72 h^2 / (34 h) \approx 2.1 h$ to the intensity: 8,674 for $h = 4096$.
 #
 # **Predict first.** How many GB/s does *your* link carry?
 
@@ -530,14 +531,14 @@ if predicted(predicted_link_gb_per_s, question="GB/s of your link?"):
         print(f"{name}: behind 1 layer of h = 4096, {2 * peak / layer / 1e9:.0f} GB/s")
     show_figure(
         draw_break_even(own_link, own_flops, layer),
-        "The link from which a swap is free falls with intensity, a line for each device; the "
+        "The bandwidth from which a swap is free falls with intensity, a line for each device; the "
         "faster the device, the higher its line. Level lines mark PCIe 3, PCIe 5 and NVLink-C2C.",
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-break-even-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* Above its line a device swaps for free; the dot is your machine's link. Behind one
-# layer of width 4096 an A100 would need 72 GB/s, more than PCIe 4 or 5 has in one direction; behind three,
-# 24 GB/s are enough. So the first stages, with the most compute between forward and backward, are the best to
+# *What the picture shows.* With a link above its line, a device swaps for free; the dot is your machine's.
+# Behind one layer of width 4096 an A100 would need 72 GB/s, more than PCIe 4 or 5 has in one direction; behind
+# three, 24 GB/s are enough. So the first stages, with the most compute between forward and backward, are the best to
 # swap.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-schedule-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -557,7 +558,7 @@ if predicted(predicted_link_gb_per_s, question="GB/s of your link?"):
 #
 # A copy waits until its bytes are on the side it copies from, and no step uses them. Nothing may exceed the
 # budget: a step or copy that doesn't fit waits. If a step and a copy could start at the same moment, the
-# step goes first. The **makespan** is when the last step ends.
+# step goes first. The **makespan** is the time at which the last step ends.
 #
 # `simulate(stages, budget_bytes, link_bytes_per_s, schedule)` plays this. It returns a run with a `makespan`,
 # or raises `peakmem.Infeasible` and says what waits for what.
@@ -591,7 +592,7 @@ if predicted(predicted_schedules, question="which of the four finish?"):
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-schedule-how", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* Stage 0 goes out while forward 1 runs, and comes back while backward 1 does. All
+# *What the picture shows.* Stage 0 goes out while forward 1 runs, and comes back while backward 1 runs. All
 # copies are hidden: the makespan is that of compute alone.
 #
 # Write `schedule(stages, budget_bytes, link_bytes_per_s)`, which returns a list of copies. Raise `ValueError`
@@ -605,7 +606,7 @@ if predicted(predicted_schedules, question="which of the four finish?"):
 # soon as forward is over, and wait for room by itself.
 # 1. *Feasible.* Swap the first $k$ stages, with the smallest $k$ that doesn't raise `Infeasible`. (Not all: a
 #    copy out that backward overtakes never starts, and all after it wait forever.)
-# 2. *Faster.* One large stage may free as much as three small ones. Eight stages have 256 subsets: try all.
+# 2. *Faster.* One large stage may free as much as three small ones. Eight stages have 256 subsets: try them all.
 #
 # *Example:* above, `[("out", 0, 0), ("in", 0, 2)]` is right, with a makespan of 18.
 
@@ -647,7 +648,7 @@ def makespan(stages, budget, link):
         print(f"simulate says about one of your tries: {error}")
         return UNCAUGHT
     if copies is None:
-        return "None: did nothing that you tried finish? Print the Infeasible message of one try"
+        return "None: did none of your tries finish? Print the Infeasible message of one of them"
     if given != stages:
         return "stages changed"
     try:
@@ -663,7 +664,7 @@ def near(least, *problem):
     if not isinstance(found, (int, float)):
         return found
     if found > 1.05 * least:
-        print(f"your makespan is {found:g}, the least {least:g}; 1.05 times that earns all points")
+        print(f"your makespan is {found:g}, the least {least:g}; up to 5% more earns all points")
     return found <= 1.05 * least
 
 
@@ -685,9 +686,9 @@ PROBLEMS = {  # label: (least makespan, stages, budget, link, hint)
         room,
         168,
         16,
-        "in while forward runs, copies take the last ones' room",
+        "copies in that start during forward take the last stages' room",
     ),
-    "5 stages": (29, large, 90, 10, "with 34 you swap the first stages: try all sets of stages"),
+    "5 stages": (29, large, 90, 10, "34 comes from swapping the first stages: try all sets"),
 }
 self_check(
     makespan,
@@ -722,8 +723,8 @@ score("lab06-schedule", globals())
 # Batches of many lengths wait on the host. This function reduces each to one number, and keeps a device
 # buffer per shape, to save the allocator work. Its results are right.
 #
-# **Predict first.** Twelve batches, all of different lengths, the longest of 2 MiB and the shortest of 1. How
-# many MiB are on the device at the peak, temporaries included?
+# **Predict first.** There are twelve batches, all of different lengths; the longest takes 2 MiB, the shortest 1.
+# How many MiB are on the device at the peak, temporaries included?
 
 # %%
 predicted_leak_mib = None  # your prediction, a number
@@ -756,8 +757,8 @@ if predicted(predicted_leak_mib, question="MiB at the peak with twelve batches?"
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Write `mean_squares(host, handles)`, with the same results in less memory. **Convention:** at most 3 times the
-# largest batch and 256 KiB are on the device at once, numpy arrays included. A shape may come twice, with other
-# values. The host stays as it is.
+# largest batch plus 256 KiB are on the device at once, numpy arrays included. A shape may come twice, with
+# different values. The host stays as it is.
 #
 # *Points:* the results 1, the peak 1.
 #
@@ -881,8 +882,8 @@ except peakmem.OutOfMemory as error:
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-swap_saved_tensors-how", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Within `with torch.autograd.graph.saved_tensors_hooks(pack, unpack):` autograd calls `pack(tensor)` for every
-# tensor it saves, and keeps what `pack` returns **instead of the tensor**. When backward needs it,
-# `unpack(what_pack_returned)` has to return the tensor; afterwards autograd lets go of it.
+# tensor it saves, and keeps what `pack` returns **instead of the tensor**. When backward needs the tensor,
+# `unpack(what_pack_returned)` has to return it; after use, autograd lets go of it.
 #
 # Write `swap_saved_tensors(host)`, a context manager in the form of `keep_all`: forward runs at its `yield`.
 # If `pack` just puts and `unpack` gets, gradients are right, but too much moves, and all of it stays on the
@@ -895,8 +896,8 @@ except peakmem.OutOfMemory as error:
 # 3. **Nothing is left** on the host once autograd has let go: after backward, or when the graph is dropped
 #    without one. Not at the first `unpack`: with `retain_graph=True` backward runs twice.
 #
-# Here is a tool for 2 and 3. `Storages(host).entry(tensor)` returns the entry of the tensor's storage, with its
-# `handle`, which is freed when the last holder lets the entry go. So let autograd be the holder.
+# Here is a tool for 2 and 3. `Storages(host).entry(tensor)` returns the entry of the tensor's storage. The entry's
+# `handle` is freed when its last holder lets the entry go. So let autograd be the only holder.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab06-storages", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -927,12 +928,12 @@ class Storages:
 
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-swap_saved_tensors-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# An entry has the *whole* storage, of which a saved tensor may be a slice or a transpose. `layout_of(tensor)` is
+# An entry holds the *whole* storage, of which a saved tensor may be a slice or a transpose. `layout_of(tensor)` is
 # its dtype, shape and strides; `rebuild(host.get(entry.handle), layout)` is the tensor again.
 #
 # *Points:* gradients 1, the device's peak 2, rules 1 and 2 1, rule 3 1.
 #
-# **Convention:** a chain of any length may take 6 activations and half a MiB besides `x` and the weights. No
+# **Convention:** a chain of any length may take 6 activations plus half a MiB besides `x` and the weights. No
 # tensor is changed in place between two saves.
 #
 # *Example:* `y = torch.exp(x)`, then `(y * y).sum()`. `exp` saves `y`, and the product saves it twice. One
@@ -1017,7 +1018,7 @@ def bytes_out(use, after=lambda y: None):
 
 
 def few_bytes_in():
-    """Return whether y = torch.exp(x) and y * y, which save y three times, fetch it no oftener."""
+    """Return whether exp and y * y, which save y three times, fetch it three times at most."""
     host, x = HostTier(), torch.ones(2, 5, device=DEVICE, requires_grad=True)
     with swap_saved_tensors(host):
         y = torch.exp(x)
@@ -1073,7 +1074,7 @@ self_check(
             label="exp after the block",
             function=bytes_out,
         ),
-        Case((), True, "unpack gets once", label="at most 3 * 40 come back", function=few_bytes_in),
+        Case((), True, "call get once", label="at most 3 * 40 come back", function=few_bytes_in),
         Case((), True, "what still holds tensors that were put?", label="it fits", function=fits),
     ],
 )
@@ -1102,18 +1103,18 @@ score("lab06-swap_saved_tensors", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-swap-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* Without swapping, a mountain of 26 MiB; swapped, only what the running operator
+# *What the picture shows.* Without swapping, a mountain of 26 MiB; with it, hardly more than the running operator
 # needs. torch ships the short first version as `torch.autograd.graph.save_on_cpu`: it moves all 24 saved
 # tensors of this chain, and the weights as well.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-plan_joint-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.8 One plan for all three (stretch, 4 points, 12 minutes)
 #
-# 6.3 priced a stage as if it were alone. In a chain, stages share link and memory, so the best treatment of
-# one depends on all the others.
+# 6.3 priced a stage as if it were alone. In a chain, stages share the link and the memory, so the best treatment
+# of one depends on all the others.
 #
 # Write `plan_joint(stages, budget_bytes, link_bytes_per_s)`. It returns the list of `"keep"`, `"recompute"` or
-# `"swap"`, one per stage, of least makespan, and raises `ValueError` if no list fits.
+# `"swap"`, one per stage, with the least makespan, and raises `ValueError` if no list fits.
 #
 # `simulate_plan(stages, plan, budget_bytes, link_bytes_per_s)` plays a list: it returns a run with a
 # `makespan`, or raises `peakmem.Infeasible`. It times the copies itself; neighbours that are recomputed form
@@ -1153,7 +1154,7 @@ def plan_joint(stages: list, budget_bytes: int, link_bytes_per_s: float) -> list
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab06-plan_joint-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 6.8, one plan for all three
 two = [Stage(1, 2, 30, 10)] * 2
-# Forward time, backward time, saved bytes, output bytes: dear to recompute, or cheap.
+# Forward time, backward time, saved bytes, output bytes: costly to recompute, or cheap.
 costly, cheap = [Stage(10, 1, 24, 8)] * 4, [Stage(1, 2, 24, 8)] * 4
 mixed = [
     Stage(*numbers)
@@ -1189,7 +1190,7 @@ self_check(
             7,
             "the example: recompute the first one",
             label="the example",
-            wrong={UNCAUGHT: "catch peakmem.Infeasible where you call simulate_plan, and try on"},
+            wrong={UNCAUGHT: "catch peakmem.Infeasible where you call simulate_plan, and go on"},
         ),
         Case((costly, 64, 1000), 44.096, "swaps are all but free here", label="a quick link"),
         Case((cheap, 60, 1), 14, "neighbours may be recomputed, too", label="a slow link"),
@@ -1219,7 +1220,7 @@ score("lab06-plan_joint", globals())
 # ### Does the simulated clock tell the truth?
 #
 # Here is a real chain: matrix products for compute, `host.put` and `host.get` for copies, on a thread of their
-# own. Your schedule of 6.4 is simulated, and runs for real.
+# own. Your `schedule` of 6.4 plans it; the plan is simulated, and then run for real.
 #
 # **Predict first.** By how many percent do the two makespans differ?
 
@@ -1274,19 +1275,19 @@ if predicted(predicted_percent, question="by how many percent do they differ?"):
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-gantt-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the pictures show.* On a CPU, compute and copies share processors, so bars may grow where they overlap.
-# Timings are noisy, too: run the cell again, and the difference changes. Both runs keep the budget: a
-# schedule promises bytes, and hopes for time.
+# Timings are noisy, too: run the cell again, and the difference changes. Both runs stay within the budget:
+# a schedule promises bytes, and hopes for time.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-gpu_overlap-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.9 Copies behind compute (stretch, 2 points, 8 minutes, GPU)
 #
-# A GPU copies and computes at the same time, under two conditions: the host's memory is **pinned**, so the
-# operating system may not move it (`tensor.pin_memory()` returns such a copy), and copy and compute are in
+# A GPU copies and computes at the same time, under two conditions: the host's memory is **pinned**, so that the
+# operating system can't move it (`tensor.pin_memory()` returns such a copy), and copy and compute are in
 # different **streams**, queues whose entries run one after another. What you call within
 # `with torch.cuda.stream(stream):` is queued in that `torch.cuda.Stream()`.
 #
 # Write `overlapped(compute, copies)`: call `compute()` once, and copy each `(source, target)` with
-# `target.copy_(source, non_blocking=True)` on a stream of your own, which first waits for what is queued:
+# `target.copy_(source, non_blocking=True)` on a stream of your own, which first waits for the work queued so far:
 # `stream.wait_stream(torch.cuda.current_stream())`. Finally, make the current stream wait for yours.
 #
 # *Points:* the whole takes at most 1.15 times the longer of compute alone and copies alone.
@@ -1362,8 +1363,8 @@ score("lab06-gpu_overlap", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - Tensors that are used rarely, or have much compute around them, may go: moments first, weights next.
+# - Tensors that are rarely used, or have much compute between two uses, may go: moments first, weights next.
 # - A cache that is never emptied is a leak.
-# - A swap is free from a link of $2 \cdot \text{flops per second} / \text{intensity}$ on. Below that, compare
-#   it with recomputing.
+# - A swap is free if the link carries at least $2 \cdot \text{flops per second} / \text{intensity}$. Below that,
+#   compare it with recomputing.
 # - A schedule is fast if its copies are few, begin as soon as they can, and come back in the order of need.

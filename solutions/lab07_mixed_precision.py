@@ -22,7 +22,7 @@
 #
 # **You will be able to**
 # - say why gradients vanish in float16, and write the loss scaler that saves them;
-# - say why updates vanish too, and keep the masters that save them;
+# - say why updates vanish too, and keep the master weights that save them;
 # - find what keeps 16-bit copies alive, and train a small GPT in 16 bits as well as in 32.
 #
 # | exercise | part | minutes | points |
@@ -72,8 +72,8 @@ print("The small models train on the CPU in either case, so your losses match th
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-model-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## The model of this lab
 #
-# A small GPT (2 layers, 32 features, 32 tokens) learns which token follows which, on a CPU in seconds. In
-# one way it is like a large one: its loss is a mean over a **huge** batch, of 16.8 million tokens, cut into
+# A small GPT (2 layers, 32 features, a vocabulary of 32) learns which token follows which, on a CPU in seconds. In
+# one way it is like a large one: its loss is a mean over a **huge** batch of 16.8 million tokens, cut into
 # 65,536 micro-batches of 256. Each adds its share, so `model(tokens, targets)` returns `loss / 65536`, and
 # that factor is in every gradient. All micro-batches are alike here, so we run one and multiply the step by
 # 65536. Losses are computed in float32.
@@ -103,16 +103,16 @@ print(
 # format and safe in another of the same size.
 #
 # Write `flushed_fraction(grads: list, dtype: str, scale: float) -> float`. `grads` is a list of float32 tensors of
-# any shapes. Of all their values that are not 0, return the share that becomes 0 when it is multiplied by `scale`
-# and then cast to `dtype`.
+# any shapes. Of all their values that are not 0, return the share that becomes 0 when multiplied by `scale` and
+# then cast to `dtype`.
 #
-# **Convention:** `dtype` is `"float16"` or `"bfloat16"`, anything else raises `ValueError`. Count over all tensors
-# together; 0.0 if no value is nonzero. Leave the tensors as they are.
+# **Convention:** `dtype` is `"float16"` or `"bfloat16"`; anything else raises `ValueError`. Count over all tensors
+# together; return 0.0 if no value is nonzero. Leave the tensors as they are.
 #
 # *Points:* all or nothing.
 #
-# *Example:* of 1e-8, 1e-3 and 0, with `"float16"` and `scale=1.0`, one of two is flushed: 0.5. With `scale=8.0` it is
-# 8e-8, which survives: 0.0.
+# *Example:* of 1e-8, 1e-3 and 0, with `"float16"` and `scale=1.0`, one of two is flushed: 0.5. With `scale=8.0` the
+# first is 8e-8, which survives: 0.0.
 #
 # **Predict first.** What share of the model's gradients is flushed in float16?
 
@@ -195,12 +195,13 @@ score("lab07-flushed_fraction", globals())
 # Write `best_scale(grads: list) -> float`: the largest power of two from $2^{-24}$ to $2^{24}$ with which **all** scaled
 # values stay finite in float16.
 #
-# **Convention:** the value after the cast counts. The largest number is 65504, and anything below 65520,
+# **Convention:** the value after the cast counts. The largest float16 is 65504, and anything below 65520,
 # halfway to where the next would be, rounds down to it. No value, or only zeros: $2^{24}$.
 #
-# *Example:* the largest is -3.0. $3 \cdot 2^{14} = 49152$ is finite, $3 \cdot 2^{15}$ is not: 16384.
+# *Example:* of 0.5 and -3.0, -3.0 decides. $3 \cdot 2^{14} = 49152$ is finite, $3 \cdot 2^{15}$ is not: 16384.
 #
-# **Predict first.** To which exponent of two could the model's gradients be scaled, without the limit of $2^{24}$?
+# **Predict first.** By up to which power of two could the model's gradients be scaled, without the limit of
+# $2^{24}$? Give its exponent.
 
 # %%
 predicted_exponent = None  # your prediction, a whole number
@@ -233,10 +234,10 @@ self_check(
         Case(([],), 2.0**24, "without a gradient any scale will do"),
     ],
 )
-if predicted(predicted_exponent, question="to which exponent could they be scaled?"):
+if predicted(predicted_exponent, question="which exponent is the largest?"):
     farthest = 2.0 ** math.floor(math.log2(65519 / sizes.max().item()))
     print(
-        f"They could be scaled to 2^{math.log2(farthest):.0f}; you predicted 2^{predicted_exponent}."
+        f"They can be scaled by 2^{math.log2(farthest):.0f}; you predicted 2^{predicted_exponent}."
     )
     print(f"best_scale stops at its limit, 2^{math.log2(best_scale(GRADIENTS)):.0f}.")
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
@@ -277,19 +278,19 @@ scale_slider(flushed_fraction, GRADIENTS)
 # in float32, before the optimizer sees them.
 #
 # Which scale? A small one saves little; a large one overflows to `inf`, and `inf - inf` is `NaN`. The right one
-# differs between models, and changes during training. So let the scaler search: after good steps it dares more;
-# after an overflow it was too large, and that step is lost, so it is skipped.
+# differs between models, and changes during training. So let the scaler search: after good steps it raises the
+# scale; after an overflow it lowers the scale, and the step is lost: skip it.
 #
 # Write the class `LossScaler(initial=2.0**16, growth=2.0, backoff=0.5, interval=2000)`:
 # - `scale(loss)` returns the loss times the current scale. So `scale(1.0)` is the scale itself.
-# - `unscale_(optimizer)` divides the gradients of all its parameters by the scale, in place: the
+# - `unscale_(optimizer)` divides the gradients of all the optimizer's parameters by the scale, in place: the
 #   parameters, and so their gradients, are float32 here. Call it before you *clip* gradients. An optimizer
 #   may have several groups (`optimizer.param_groups`, each a dict with a list `"params"`), and a `.grad`
 #   may be `None`.
 # - `step(optimizer)` unscales if that was not done since the last `update`. Then it calls `optimizer.step()`, but
 #   only if no gradient holds an `inf` or a `NaN`.
-# - `update()` ends the step. If it was skipped, the scale is multiplied by `backoff`. After `interval` good steps in
-#   a row it is multiplied by `growth`, and the count begins again.
+# - `update()` ends the step. If the step was skipped, the scale is multiplied by `backoff`. After `interval` good
+#   steps in a row it is multiplied by `growth`, and the count begins again.
 #
 # Not allowed: `torch.amp`, `torch.cuda.amp` and `torch.autocast`.
 #
@@ -424,7 +425,7 @@ def two_groups(first, last):
 
 fast = {"initial": 8.0, "interval": 2}
 GROUPS = "go through all of optimizer.param_groups; a .grad may be None"
-ANY = {(0.5, 1.0, 0.5): "no optimizer.step(): gradients of 0 let weight decay change the weights"}
+ANY = {(0.5, 1.0, 0.5): "don't call optimizer.step(): weight decay acts on gradients of 0, too"}
 SKIP = "skip the step, halve the scale, restart the count; the next step is taken"
 NAN = "a NaN counts as an overflow, too"
 CLIP = "unscale_ divides once: step doesn't divide again, but the step after an update does"
@@ -440,7 +441,7 @@ self_check(
         Case(
             ([1.0, 1.0],),
             ([0.5, 0.0], [2.0**16] * 2),
-            "step unscales again after each update: forget there that unscale_ was called",
+            "in update, forget that unscale_ was called: the next step unscales again",
         ),
         Case(([1.0] * 4,), ([0.5, 0, -0.5, -1], [8, 16, 16, 32]), "interval=2", fast),
         Case((2000,), [16, 17], "by default, interval=2000", function=last_scales),
@@ -450,11 +451,11 @@ self_check(
             "use growth and backoff",
             {**fast, "growth": 3.0, "backoff": 0.25},
         ),
-        Case(([math.inf],), ([1.0], [2.0**-21]), "a scale has no least", {"initial": 2.0**-20}),
+        Case(([math.inf],), ([1.0], [2.0**-21]), "no scale is too small", {"initial": 2.0**-20}),
         Case(
             ([2.0**17, 0.0],),
             ([1 - 2.0**16] * 2, [2.0**24, 2.0**25]),
-            "a scale has no limit, and 2^17 is a good float32 gradient",
+            "no scale is too large, and 2^17 is a good float32 gradient",
             {"initial": 2.0**24, "interval": 2},
         ),
         Case((1.0, 1.0), (0.0, 1.0, 0.0), GROUPS, label="two groups", function=two_groups),
@@ -542,7 +543,7 @@ if predicted(predicted_lower_loss, question="whose loss ends lower?"):
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the pictures show.* Left: in float16 alone the loss falls to 2e-8; then the gradients are 0, and it stays. With the
+# *What the pictures show.* Left: in float16 alone the loss stops at 2e-8, where the gradients become 0. With the
 # scaler it ends about a thousand times lower, where the rounding of float16's 11 significant bits stops it. bfloat16
 # needs no scaler, since it has float32's range, but with 8 significant bits it stops earlier. Right: the scale
 # doubles every 5 steps until an overflow.
@@ -551,21 +552,22 @@ if predicted(predicted_lower_loss, question="whose loss ends lower?"):
 # ## 7.4 Master weights (core, 4 points, 15 minutes)
 #
 # Now the *update* is in danger. Just below 1 float16's numbers are $2^{-11}$ apart, about 0.0005. A weight of 1
-# minus an update of 0.0002 is nearest to 1: the update is lost, and so are a thousand like it.
+# minus an update of 0.0002 rounds to 1: the update is lost, and so are a thousand like it.
 #
 # So keep a second copy of the weights in float32, the **masters**. Forward and backward use a copy rounded to 16
 # bits. Updates are made on the masters, where small ones add up; then they are rounded into the copy again.
 #
 # Write the class `MasterWeights(lr, dtype=torch.float16)`:
 # - `load(tensors)` takes a list of float32 tensors and keeps its own float32 copies of them in the list `master`. It
-#   makes the list `params`: leaf tensors in `dtype` with `requires_grad`.
-# - `step()` makes a step of plain SGD: for each param with a gradient, `master - lr * gradient`, in float32. Then
-#   each param is its master, rounded. If `.grad` is `None`, both stay as they are.
+#   also makes the list `params`: their values as leaf tensors in `dtype` with `requires_grad`.
+# - `step()` makes a step of plain SGD: for each param with a gradient, the master becomes
+#   `master - lr * gradient`, in float32. Then each param is its master, rounded. If `.grad` is `None`, both stay as
+#   they are.
 #
 # **Convention:** gradients come in `dtype`; no loss scale is used here. The tensors given to `load` don't change. `torch.amp` and
 # `torch.autocast` are not allowed.
 #
-# *Points:* small updates survive 2, the low copy is the rounded master 1, first load and `None` 1.
+# *Points:* small updates survive 2, the low copy is the rounded master 1, the first load and `None` 1.
 #
 # *Example:* a weight of 1.0, `lr=0.0008`, and a gradient of 0.25 at each of 4 steps: the master ends at 0.9992, and the
 # float16 copy at 0.99902. Float16 alone would stay at 1.
@@ -681,7 +683,7 @@ score("lab07-master_weights", globals())
 # ## 7.5 Find the leak (core, 2 points, 9 minutes)
 #
 # This loop trains two float32 masters on bfloat16 copies, new ones in each step. Its losses are right.
-# Below, both masters take 2 MiB together, so a step's copies take 1 MiB, and their gradients 1 MiB.
+# The two masters below take 2 MiB together, so a step's copies take 1 MiB, and their gradients 1 MiB.
 #
 # **Predict first.** After backward, autograd has freed what it saved. By how many MiB does the peak of 8 steps exceed
 # that of 2?
@@ -728,7 +730,7 @@ if predicted(predicted_growth_mib, question="by how many MiB does the peak grow?
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Something holds the copies of every step. Write `train_low(masters, batches, lr)`, which changes the masters in
 # place and returns the same losses. **Convention:** besides masters and batches it takes at most four times the
-# masters' bytes, and 256 KiB, however many steps there are.
+# masters' bytes plus 256 KiB, however many steps there are.
 #
 # *Points:* the results 1, the peak 1.
 #
@@ -737,7 +739,7 @@ if predicted(predicted_growth_mib, question="by how many MiB does the peak grow?
 
 # %% nbgrader={"grade": false, "grade_id": "lab07-find_the_leak-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def train_low(masters: list[torch.Tensor], batches: list, lr: float) -> list[float]:
-    """Train float32 masters on bfloat16 copies, of which one step's are alive at once."""
+    """Train float32 masters on bfloat16 copies, with one step's copies alive at a time."""
     ### BEGIN SOLUTION
     losses = []
     for x, y in batches:
@@ -771,7 +773,7 @@ def fits(steps):
 
 
 SAME = "each step rounds the masters anew, and updates them in place: master -= ..."
-HELD = "a loss's graph holds the copies it started from, and they their gradients: keep a number"
+HELD = "a loss's graph holds the copies it started from, with their gradients: keep a number"
 self_check(
     results,
     [
@@ -781,7 +783,7 @@ self_check(
     ],
     equal=close(1e-4),
 )
-print("What leaked: each kept loss held its step's copies, 1 MiB, and they their gradients, 1 MiB.")
+print("What leaked: each kept loss held its step's copies, 1 MiB, and their gradients, 1 MiB.")
 print("Six more steps take 12 MiB more.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-find_the_leak", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
@@ -820,10 +822,10 @@ score("lab07-find_the_leak", globals())
 #   with an `inf` or a `NaN` anywhere is skipped for all weights, and not tried again; its loss is still listed. Your
 #   `LossScaler` can do it: give the gradients to the float32 parameters, and an optimizer of these to the scaler.
 #
-# **Convention:** losses are unscaled, as they were before each step. Not allowed: `torch.amp`, `torch.autocast`.
+# **Convention:** return unscaled losses, each from before its step. Not allowed: `torch.amp`, `torch.autocast`.
 #
 # *Points:* float32 1, float16 keeps up where naive float16 doesn't 2, bfloat16 1. The loss has to fall by
-# 75% of float32's fall in float16, 95% in bfloat16, with at most 80% of its bytes.
+# 75% of float32's fall in float16, 95% in bfloat16, with at most 80% of float32's bytes.
 #
 # *Example:* after `train(model, [batch] * 3, "float32")` the list has 3 losses, each lower than the one before.
 #
@@ -878,7 +880,7 @@ def way_of(precision, lr=0.001, factor=2.0**-6):
 
 
 def losses_fall(precision):
-    """Return whether 3 losses fall, from the right one; if not, the losses."""
+    """Return whether 3 losses fall, and the first is right; if not, the losses."""
     losses, _ = way_of(precision, lr=0.01, factor=1.0)
     first = language_model(PARTS)(TOKENS, TARGETS).item()
     begin = len(losses) == 3 and abs(losses[0] / first - 1) < 0.002  # a step takes off over 0.01
@@ -890,7 +892,7 @@ def losses_fall(precision):
 
 
 def same_way(precision):
-    """Return whether the weights move as far as in float32, and hardly any of them stays.
+    """Return whether the weights move as far as in float32, and hardly any of them stay.
 
     If not, return whether most of them stay.
     """
@@ -1043,9 +1045,10 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-experiment-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* In naive float16 almost all gradients are 0: here backward casts every gradient on the
-# way down, and once a gradient is 0, so are all below it. Scaling alone brings them back, yet about half of the way is
-# lost: most updates are below half a gap of the float16 weights. With both, float16 follows float32; so does bfloat16
-# without scaling, but its gaps are 8 times as wide, so it needs masters even more: think of 7.4's weight.
+# way down, and once one is 0, so are all that are computed from it. Scaling alone brings them back, yet about half
+# of the way is lost: most updates are below half a gap of the float16 weights. With both, float16 follows float32;
+# so does bfloat16 without scaling, but its gaps are 8 times as wide, so it needs masters even more: think of 7.4's
+# weight.
 #
 # **How typical is that?** The factor of 1/65536, the small steps and the wide spread of weights (they begin
 # at a standard deviation of 0.3) were chosen so that every effect shows within 80 steps. They only begin
@@ -1071,9 +1074,9 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-dtype_trace-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.8 What runs in 16 bits? (stretch, 2 points, 9 minutes)
 #
-# `torch.autocast` decides operator by operator. A matrix product runs in 16 bits, since its inner sum is
-# kept in float32. On a GPU, exponentials, long sums and losses run in float32. The CPU's lists are shorter.
-# The rest runs in its input's dtype. So no table tells you what *your* model does: look.
+# `torch.autocast` decides operator by operator. A matrix product runs in 16 bits, since its inner sums are
+# accumulated in float32. On a GPU, exponentials, long sums and losses run in float32. The CPU's lists are
+# shorter. The rest runs in its input's dtype. So no table tells you what *your* model does: look.
 #
 # Write `dtype_trace(module, x, dtype) -> list[tuple[str, str]]`. Run `module(x)` once under
 # `torch.autocast(x.device.type, dtype=dtype)`. Return, for each *leaf* (a module without children) in the order they
@@ -1081,7 +1084,7 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
 #
 # - The hooks are given: `part.register_forward_hook(note)` makes torch call `note(part, inputs, output)` after each
 #   run of `part`. They are on a deep copy, so `module` keeps its buffers, too (batch norm counts in training mode).
-# - Leave the random numbers as they were: `with torch.random.fork_rng():`.
+# - Leave the RNG state as it was: `with torch.random.fork_rng():`.
 #
 # **Convention:** `dtype` is a torch dtype. A leaf that runs twice is listed twice.
 #
@@ -1119,7 +1122,7 @@ def dtype_trace(module: nn.Module, x: torch.Tensor, dtype: torch.dtype) -> list[
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-dtype_trace-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 7.8, what runs in 16 bits?
 class Residual(nn.Module):
-    """x + up(norm(x)), twice; created in another order than they run."""
+    """x + up(norm(x)), twice; the modules run in another order than they are created."""
 
     def __init__(self):
         super().__init__()
@@ -1139,7 +1142,7 @@ def trace_of(module, x, dtype):
 
 
 def left_behind(module, x):
-    """Return what a call leaves: hooks, what has changed, and whether random numbers go on."""
+    """Return what a call leaves: hooks, what has changed, and whether the RNG state is kept."""
     before = copy.deepcopy(module.state_dict())
     torch.manual_seed(0)
     expected = torch.rand(1)
@@ -1169,7 +1172,7 @@ self_check(
         Case(
             (nn.Sequential(nn.Linear(4, 2), nn.ReLU()), rows, torch.float16),
             [("0", "float16"), ("1", "float16")],
-            "hand dtype on, and list every leaf",
+            "pass dtype on, and list every leaf",
             label="two leaves in float16",
         ),
         Case(
@@ -1189,7 +1192,7 @@ self_check(
             (batch_norm, rows),
             (0, [], True),
             "leave no trace: run the copy, within torch.random.fork_rng()",
-            label="hooks left, buffers or mode changed, random numbers kept",
+            label="hooks left, buffers or mode changed, RNG state kept",
             function=left_behind,
         ),
     ],
@@ -1213,13 +1216,13 @@ score("lab07-dtype_trace", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-training_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.9 What halves, and what does not? (stretch, 2 points, 8 minutes)
 #
-# Lab 3 counted bytes per parameter. New here are the activations: they take half in 16 bits.
+# Lab 3 counted bytes per parameter. New here are the activations: in 16 bits they take half the bytes.
 #
 # Write `training_bytes(n_params: int, activation_bytes_fp32: int, recipe: str) -> dict` with exactly the keys of
 # `KEYS`, below, and `"activations"`. `RECIPES` has lab 3's bytes per parameter.
 #
-# **Convention:** whole bytes; `activation_bytes_fp32`, a multiple of 4, is what activations take in float32; they have
-# the weights' dtype. An unknown recipe raises `ValueError`.
+# **Convention:** whole bytes; `activation_bytes_fp32`, a multiple of 4, is what activations take in float32.
+# Activations have the weights' dtype. An unknown recipe raises `ValueError`.
 #
 # *Points:* all or nothing.
 #
@@ -1296,8 +1299,8 @@ score("lab07-training_bytes", globals())
 # ### What autocast keeps
 #
 # `torch.autocast` leaves the weights in float32 and casts them where they are used. Backward needs the casts again,
-# so they stay: 2 bytes per parameter on top. Eight 512 x 512 layers have 8 MiB of weights, so a copy of each takes 0.5
-# MiB; seven stay, for the first layer's would only serve a gradient that nothing needs.
+# so they stay: 2 bytes per parameter on top. Eight layers of $512 \times 512$ have 8 MiB of weights, so a copy of
+# each takes 0.5 MiB; seven stay, for the first layer's would only serve a gradient that nothing needs.
 #
 # **Predict first.** With few tokens, does autocast take more or less than float32?
 
@@ -1308,7 +1311,7 @@ predicted_autocast = None  # your prediction, "more" or "less"
 if predicted(predicted_autocast, question="does autocast take more or less?"):
     for batch in (64, 4096):
         in_float32 = 8 * batch * 512 * 4 / 2**20  # the output of each ReLU
-        # The first layer's cast input is kept as well: a ninth activation in 16 bits.
+        # The first layer's cast input is saved as well: a ninth activation in 16 bits.
         counts = {
             "float32": in_float32,
             "all bfloat16": in_float32 / 2,
@@ -1329,7 +1332,7 @@ if predicted(predicted_autocast, question="does autocast take more or less?"):
 # "tf32" runs as float32 there, and bfloat16 is slow.
 #
 # Write `speedup()`. It returns a dict with exactly the keys `"float32"`, `"tf32"`, `"float16"` and `"bfloat16"`, and for
-# each the **seconds** of one product `x @ w` of two 8192 x 8192 matrices of random normal numbers on the GPU.
+# each the **seconds** of one product `x @ w` of two $8192 \times 8192$ matrices of random normal numbers on the GPU.
 # - For TF32 the matrices are float32, after `torch.set_float32_matmul_precision("high")`; for float32, `"highest"`.
 # - `x @ w` only *asks* for a product. Call `torch.cuda.synchronize()` before you read the clock, at the start and at
 #   the end, or use two `torch.cuda.Event(enable_timing=True)`, whose `elapsed_time` is in milliseconds.
@@ -1337,7 +1340,8 @@ if predicted(predicted_autocast, question="does autocast take more or less?"):
 #
 # *Points:* all four times within a factor of 1.5 of those that the grader takes on the same GPU.
 #
-# *Example:* a product takes $2 \cdot 8192^3 = 1.1 \cdot 10^{12}$ operations: 18 ms at 60e12 per second.
+# *Example:* a product takes $2 \cdot 8192^3 \approx 1.1 \cdot 10^{12}$ operations: 18 ms at $60 \cdot 10^{12}$ a
+# second.
 #
 # **Predict first.** How many times faster than float32 is bfloat16?
 

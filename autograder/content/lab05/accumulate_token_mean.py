@@ -192,12 +192,12 @@ def _compared(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
             if any(close(got, o.gradients) for o in outcomes)
         ]
     counted = [int(n) for n in (inputs["labels"] != ignored).sum(axis=1)]
-    what = "the gradients are not" if not close(got, right.gradients) else "the loss is not"
+    what = "the loss is not" if close(got, right.gradients) else "the gradients are not those of"
     said = (
-        f"With {counted} counted tokens by sample, micro_batch={inputs['micro_batch']} and "
-        f"ignore_index={ignored}: {what} those of the mean over all counted tokens; expected the "
-        f"loss {right.loss:.6g}, got {show(loss)}."
-    ).replace("the loss is not those", "the loss is not that")
+        f"With {counted} counted tokens per sample, micro_batch={inputs['micro_batch']} and "
+        f"ignore_index={ignored}: {what} the mean over all counted tokens; expected the loss "
+        f"{right.loss:.6g}, got {show(loss)}."
+    )
     return Finding(False, said, tuple(names))
 
 

@@ -131,7 +131,7 @@ batch_norm_gap = Task(
     judge=_judge,
     mistakes={
         "returns_tensor": "Your function returns a tensor. Return a plain number, with .item().",
-        "model_changed": "The model is not as it was. In training mode a forward moves batch "
+        "model_changed": "The model is not as it was. In training mode a forward updates batch "
         "norm's running statistics: work on copy.deepcopy(model), and leave the model's modes, "
         "gradients, and settings such as requires_grad alone.",
         "no_gap_in_evaluation": "You see no difference, because the model ran in evaluation mode. "

@@ -105,7 +105,7 @@ find_the_leak = leak_task(
             "the caller; no_grad() isn't a mode of the model.",
             "evaluation_mode": "Your loss is that of evaluation mode. leaky_validation leaves the "
             "model's mode alone: no eval() in here.",
-            "gradients_off": "After your function gradients are switched off for good, so no code "
+            "gradients_off": "After your function, gradients stay switched off, so no code "
             "can train any more. Use `with torch.no_grad():`, which ends.",
             "gradients_cleared": "Your function clears the model's gradients. They belong to the "
             "caller: leave them alone.",

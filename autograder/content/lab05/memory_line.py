@@ -167,7 +167,7 @@ memory_line = Task(
         "rounded": "You round to whole bytes. Return floats as they come.",
         "float32": "You compute in float32, whose numbers are 4096 bytes apart where a GPU's peaks "
         "are. Use Python's floats, or float64.",
-        "sizes_by_position": "Your line is over the position in the list, not over the batch "
+        "sizes_by_position": "Your line is over positions in the list, not over the batch "
         "sizes, which need not be 0, 1, 2, ...",
         "mean_slope": "Your slope is the mean of the slopes between neighbours. Least squares "
         "gives far points more weight.",

@@ -170,20 +170,20 @@ train_epoch = Task(
         "drops_last_group": "Leftover micro-batches at the end make no update. Make one more, over "
         "just those.",
         "never_clears": "Gradients of one update remain in the next. Clear them after each update.",
-        "clears_each": "Gradients are cleared for each micro-batch, so an update sees only its "
+        "clears_each": "Gradients are cleared for each micro-batch, so an update sees only the "
         "last one's. Clear them once per update.",
-        "updates_each": "Your optimizer steps after each micro-batch. It steps once for each "
+        "updates_each": "Your optimizer steps after each micro-batch. Step it once for every "
         "accumulation_steps of them.",
         "one_update_too_many": "You make an update for leftovers when there are none.",
         "clips_each": "You clip after each backward. That clips a part of the gradient: clip once, "
         "just before the update.",
-        "always_scales": "You scale the gradient to max_norm also where its norm is smaller. "
+        "always_scales": "You scale the gradient to max_norm even when its norm is smaller. "
         "Clipping only ever shortens.",
         "clips_per_group": "You clip each parameter, or each of the optimizer's groups, by itself. "
         "max_norm limits the length over all parameters: one call, with model.parameters().",
         "never_clips": "max_norm has no effect on the gradients that the optimizer sees. Clip "
         "before its step, not after it.",
-        "schedules_each": "Your scheduler steps with each micro-batch. Its steps are updates.",
+        "schedules_each": "Your scheduler steps with each micro-batch. Step it once per update.",
         "never_schedules": "Your scheduler never steps. Step it once after each update.",
         "dirty_at_the_end": "Gradients are left after the last update. Clear them after each one.",
         "counts_micro_batches": "You return the number of micro-batches. Return the number of "

@@ -238,17 +238,18 @@ offloaded_adam = Task(
         "place: m.mul_(beta1).add_(grad, alpha=1 - beta1) makes none.",
         "zero_grad_does_nothing": "After zero_grad() the old gradients still exist. Set each "
         "param.grad to None.",
-        "made_too_early": "Your moments are made with the optimizer. Make them in the first step "
-        "that a parameter takes: one that never gets a gradient needs none.",
+        "made_too_early": "You make the moments with the optimizer. Make a parameter's moments in "
+        "its first step: one that never gets a gradient needs none.",
         "made_without_gradient": "Your step makes moments for parameters that have no gradient. "
         "Make them in the first step in which a parameter has one.",
         "puts_again": "Each of your steps puts new moments on the host and leaves the old ones "
         "there. Overwrite them with host.write(handle, tensor).",
-        "small_ones_stay": "Moments of small parameters never reach the host, where all of them "
-        "live.",
-        "nothing_on_the_host": "Nothing is on the host after a step. m and v live there, each "
-        "under a handle.",
-        "gradients_too": "Your host holds 12 bytes per parameter: more than the two moments.",
+        "small_ones_stay": "Moments of small parameters never reach the host. All moments belong "
+        "there.",
+        "nothing_on_the_host": "Nothing is on the host after a step. Put m and v there, and keep "
+        "their handles.",
+        "gradients_too": "Your host holds half as many bytes again as the two moments take. Put "
+        "only m and v there.",
         "params_used_up": "Your optimizer moves nothing after its first step. `params` may be a "
         "generator, as model.parameters() is, which can be iterated only once: keep list(params).",
         "not_written_back": "Your moments are zero again in each step: what `get` gives is a "

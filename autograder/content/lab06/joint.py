@@ -234,7 +234,7 @@ plan_joint = Task(
     judge=_judge,
     mistakes={
         "no_value_error": "If no plan fits, raise ValueError.",
-        "keeps_everything": "Your plan keeps every stage where they don't all fit.",
+        "keeps_everything": "Your plan keeps every stage, but they don't all fit.",
         "swaps_everything": "Your plan swaps every stage, needed or not, so compute waits for the "
         "link. Keep the stages that there is room for.",
         "recomputes_everything": "Your plan recomputes every stage, needed or not. Keep the stages "

@@ -197,12 +197,12 @@ def _once(program: str, saved: Saved, value: Mapping[str, Any], *, right: bool) 
         return Finding(False, "", ("goes_on_after_the_block",))
     if out_bytes > saved.once:
         said = (
-            f"Of {_ABOUT[program]}, autograd saves {saved.once:,} bytes of storages that are no "
+            f"In {_ABOUT[program]}, autograd saves {saved.once:,} bytes of storages other than "
             f"parameters', each counted once, but {out_bytes:,} went to the host."
         )
         return Finding(False, said, tuple(_why_more(saved, value)))
     if out_bytes < saved.once and right:
-        said = f"Of {_ABOUT[program]}, {out_bytes:,} bytes went to the host, not {saved.once:,}."
+        said = f"In {_ABOUT[program]}, {out_bytes:,} bytes went to the host, not {saved.once:,}."
         return Finding(False, said, ("others_stay",))
     if value["bytes_in"] > saved.each:
         said = (
@@ -306,10 +306,10 @@ swap_saved_tensors = Task(
         "others_stay": "More than parameters stays on the device. Only nn.Parameters and views of "
         "them stay; other leaves, views, integers and small tensors go to the host.",
         "never_freed": "Bytes stay on the host. Autograd lets go of what pack returned after "
-        "backward, and when the graph is dropped: free the handle when that object dies, by "
+        "backward, and when the graph is dropped: free the handle when that object dies, with "
         "weakref.finalize or __del__.",
         "put_and_get": "Every save puts its tensor on the host once more, and nothing frees it: "
-        "that is the short first version of the text. Let pack return Storages(host).entry(tensor) "
+        "that is the lab's short first version. Let pack return Storages(host).entry(tensor) "
         "and the layout, so that a storage goes out once and leaves with its last holder.",
         "freed_at_first_use": "A second backward through the same graph gets nothing or the wrong "
         "values. Unpack may be called again: free when the object that pack returned dies, not at "

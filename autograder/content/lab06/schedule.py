@@ -244,7 +244,7 @@ schedule = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "swaps_nothing": "Your schedule is empty where not all stages fit. Send some of them out.",
+        "swaps_nothing": "Your schedule is empty, but not all stages fit. Send some of them out.",
         "never_comes_back": "Your schedule sends stages out and never brings them back, but their "
         "backward needs them.",
         "in_before_out": "Your list has copies in before copies out. The link works through "
@@ -252,19 +252,20 @@ schedule = Task(
         "first_out_first_in": "Your schedule brings the stages back in the order of forward. "
         "Backward needs the last one first: bring them back in the opposite order.",
         "last_stage_too": "Your schedule sends the last stage out. Its backward comes right after "
-        "its forward, so it only loses time, and often it blocks the link forever.",
+        "its forward, so that only loses time, and often blocks the link forever.",
         "no_prefetch": "Your schedule brings a stage back only when its backward is next, so "
         "compute waits for every copy. Let a copy start while backward works on another stage.",
         "comes_back_at_once": "Your schedule lets stages come back while forward still runs. "
         "They take the room that the last stages need: let copies in start once the last forward "
         "is done.",
         "swaps_everything": "Your schedule swaps every stage, needed or not. Each swap takes the "
-        "link's time twice, and one that backward reaches first blocks the list forever.",
+        "link's time twice, and a copy out that backward overtakes blocks the list forever.",
         "first_ones_only": "Your schedule always swaps the first stages. Others may have more "
         "bytes in fewer copies, or come back in time: try other sets of stages.",
         "no_value_error": "If one stage alone is larger than the budget, nothing helps: raise "
         "ValueError.",
-        "gives_up": "Your function raises ValueError, or lets simulate's Infeasible out, where a "
-        "schedule exists. One exists whenever each stage alone fits: catch Infeasible, and try on.",
+        "gives_up": "Your function raises ValueError, or lets simulate's Infeasible out, although "
+        "a schedule exists: one does whenever each stage alone fits. Catch Infeasible, and try the "
+        "next schedule.",
     },
 )

@@ -111,7 +111,7 @@ def _within(inputs: Mapping[str, Any], value: Mapping[str, Any], answer: Answer)
     # A layer filled with f / width makes tanh(f x) of x, so one number stands for all.
     weights, one = [np.array([[filling]]) for filling in inputs["fillings"]], np.ones((1, 1))
     if not any(_ends_with(m(weights, one), corners) for m in (_forward, *_MUTANTS.values())):
-        return Finding(False, "On large layers the output is not that of your small ones.")
+        return Finding(False, "Your function treats large layers differently from small ones.")
     layer_bytes, rise_bytes = 4 * inputs["width"] ** 2, answer.metered("rise_bytes")
     if answer.breaks_budget(rise_bytes, 2 * layer_bytes + _SLACK_BYTES):
         every = (rise_bytes or 0) >= _COUNT * layer_bytes
@@ -135,7 +135,7 @@ def _missing(loads: Sequence[Any]) -> list[str]:
     return [name for name, those in by_loads.items() if loads == those]
 
 
-_RISE = "More weights were on the device at once than those of two layers."
+_RISE = "The weights of more than two layers were on the device at once."
 
 stream_forward = Task(
     id="lab06-stream_forward",
@@ -151,7 +151,7 @@ stream_forward = Task(
         "load() returned, in a list for example, or autograd keeps the weights for a backward "
         "that will not come: compute under torch.no_grad().",
         "three_at_once": "A third layer is loaded while two are still alive. Free a layer before "
-        "you load the one after the next: a variable holds it until you assign to it again.",
+        "you load the one after the next: a variable holds a layer until it is assigned again.",
         "graph_recorded": "Your output requires a gradient: autograd recorded a graph, which keeps "
         "weights on the device. Compute every layer under torch.no_grad(), the last one, too.",
         "gradients_left_off": "After your function, torch no longer records gradients. Use `with "

@@ -168,8 +168,8 @@ worth_swapping = Task(
         "hides_twice": "Your function subtracts the hidden compute once for each copy. The copies "
         "take the link one after the other, so subtract it once from the time of both.",
         "tie_recomputes": "Where both cost the same, the answer is 'swap'.",
-        "tie_recomputes_unless_free": "Where both cost the same, the answer is 'swap', not only "
-        "where that is nothing.",
+        "tie_recomputes_unless_free": "Where both cost the same, the answer is 'swap', whether or "
+        "not that cost is 0.",
         "never_keeps": "If nothing is saved, there is nothing to swap: 'keep'.",
         "keep_where_free": "Your function keeps stages that could be swapped at no cost. Keeping "
         "costs memory, so the answer is 'swap'.",

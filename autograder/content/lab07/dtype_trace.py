@@ -137,12 +137,12 @@ dtype_trace = Task(
         "the module within torch.autocast(x.device.type, dtype=dtype).",
         "always_bfloat16": "Your autocast ignores the dtype it was given. Pass it on: "
         "torch.autocast(x.device.type, dtype=dtype).",
-        "low_for_all": "Your trace names the low dtype for every module. Read the output's own "
+        "low_for_all": "Your trace names the 16-bit dtype for every module. Read the output's own "
         "dtype: not all of them run in 16 bits.",
         "containers_too": "Your trace has modules that contain others. A leaf has no children: "
         "`not list(part.children())`.",
         "registered_order": "Your trace is in the order in which modules were made. Record each in "
-        "its hook, and the order is that in which they run.",
+        "its hook: that gives the order in which they run.",
         "each_once": "A module that runs twice is in your trace once. Keep a list, not a dict by "
         "name.",
         "hooks_left": "Your hooks stay on the module. Keep the handle that register_forward_hook "

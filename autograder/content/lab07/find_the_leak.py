@@ -115,7 +115,7 @@ find_the_leak = leak_task(
         leaks={"copies_of_each_step": _masters(6)},
         mistakes={
             "copies_of_each_step": "The copies and gradients of earlier steps are still alive. A "
-            "loss has a graph, the graph holds the leaves it started from, and those their "
+            "loss has a graph, the graph holds the leaves it started from, with their "
             "gradients: keep the number, loss.item(), and no list of copies.",
             "product_in_low": "Your lr * gradient is formed in bfloat16, where it is rounded. Make "
             "the gradient float32 first, as in the code given.",
@@ -125,11 +125,11 @@ find_the_leak = leak_task(
             "the next step makes again.",
             "steps_uphill": "Your masters go uphill: subtract lr times the gradient.",
             "last_batch_left_out": "Your list has one loss too few: the last batch is missing.",
-            "masters_replaced": "Your losses are right, but the masters given stand still: "
+            "masters_replaced": "Your losses are right, but the given masters don't move: "
             "`masters[i] = ...` puts a new tensor into the list. Change the tensor itself, as "
             "`master -= ...` does.",
             "copies_made_once": "Your copies are made once, before the first step. They don't "
-            "follow the masters, and backward adds to the gradients that they have. Round the "
+            "follow the masters, and backward adds to their old gradients. Round the "
             "masters anew in each step.",
             "copies_stale": "Your copies are made once, and don't follow the masters. Round the "
             "masters anew in each step.",

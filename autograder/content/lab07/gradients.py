@@ -252,12 +252,12 @@ best_scale = Task(
         "last_tensor_only": "Your function looks at the last tensor only.",
         "no_power_of_two": "Your scale isn't a power of two. Round down to one: it multiplies "
         "without any rounding.",
-        "at_most_65504": "Your function treats everything above 65504 as an overflow. Up to 65520 "
+        "at_most_65504": "Your function treats everything above 65504 as an overflow. Below 65520 "
         "a value still rounds down to 65504: cast, and check whether it is finite.",
         "one_too_small": "Your scale is half of what fits.",
         "one_too_large": "Your scale is twice what fits: the largest gradient becomes inf.",
-        "never_below_1": "Your scale is never below 1. Gradients above 65520 need a smaller one, "
-        "down to 2^-24.",
+        "never_below_1": "Your scale is never below 1. Gradients of 65520 or more need a smaller "
+        "one, down to 2^-24.",
         "exponent": "Your result is the exponent. Return the scale itself, 2 ** exponent.",
     },
 )

@@ -244,14 +244,15 @@ def _say_unscale(case: Case, expected: Sequence[Any], got: Sequence[Any]) -> str
             f"expected the gradients {wanted} after unscale_ in step {index + 1}, but got {values}."
         )
     return (
-        f"{_clips(case, index)} and step number {index + 1} expected the parameters "
-        f"{_list(right['parameters'])}, but got {_list(yours['parameters'])}."
+        f"expected the parameters {_list(right['parameters'])} after step {index + 1}, "
+        f"{_clips(case, index)}, but got {_list(yours['parameters'])}."
     )
 
 
 def _clips(case: Case, index: int) -> str:
     clipped = case.inputs.get("clipped")
-    return "after unscale_, clipping to norm 1" if not clipped or clipped[index] else "without it"
+    unscales = not clipped or clipped[index]
+    return "with unscale_ and clipping to norm 1" if unscales else "without unscale_"
 
 
 _SAY = {_TRAJECTORY: _say_trajectory, _SKIPS: _say_skips, _UNSCALE: _say_unscale}

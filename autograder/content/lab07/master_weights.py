@@ -181,7 +181,7 @@ master_weights = Task(
     judge=_judge,
     ban=NO_AMP,
     mistakes={
-        "updates_the_copy": "Your update is made on the 16-bit copy, so one below half a gap is "
+        "updates_the_copy": "Your update is made on the 16-bit copy, where one below half a gap is "
         "lost. Update the float32 masters, and round them into the copy.",
         "masters_from_the_copy": "Your masters are read back from the 16-bit copy, so everything "
         "saved up in them is rounded away. The copy comes from the masters, never the other way.",

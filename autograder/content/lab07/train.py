@@ -117,18 +117,18 @@ def _weights_finding(
     far = [float(np.abs(w - r).max()) for w, r in zip(weights, right.weights, strict=True)]
     if precision == "float16" and max(far) > 1:
         said = f"Trained in float16, a weight is {max(far):.2g} away from where float32 leads: it "
-        said += "moved by gradients that had overflowed, or were still scaled."
+        said += "was moved by gradients that had overflowed, or were still scaled."
         return Finding(False, said, _why_far(far, value["rise_bytes"]))
     way = (right.first - mean_loss(weights, inputs)) / (right.first - right.last)
     if not way >= _WAY[precision]:
-        said = f"In {precision} {way:.0%} of float32's way down was covered; "
-        said += f"{_WAY[precision]:.1%} is expected."
+        said = f"In {precision} the loss fell by {way:.0%} of float32's fall; expected at least "
+        said += f"{_WAY[precision]:.1%}."
         return Finding(False, said, _why(way, value["losses"], precision))
     off = _distance(weights, right.weights) / _distance(right.weights, inputs["weights"])
     allowed = _OFF[precision]
     if not off <= allowed:
-        said = f"Trained in {precision}, your weights end {off:.0%} of the way from where "
-        return Finding(False, f"{said}float32 leads. Expected at most {allowed:.0%}.")
+        said = f"Trained in {precision}, your weights miss float32's by {off:.0%} of the distance "
+        return Finding(False, f"{said}that those moved. Expected at most {allowed:.0%}.")
     return None
 
 
@@ -179,8 +179,8 @@ def _near(precision: str, right: Training, step: int, loss: float) -> bool:
 def _bytes_finding(precision: str, rise_bytes: int) -> Finding | None:
     share = rise_bytes / _float32_rise_bytes()
     if not share >= (0.9 if precision == "float32" else _AT_LEAST):
-        doubt = f"A step in {precision} keeps more than {share:.0%} of float32's bytes, by its "
-        return Finding(False, doubt=f"{doubt}weights and activations alone. Nobody can say why.")
+        doubt = f"A step in {precision} took {share:.0%} of float32's bytes, less than its weights "
+        return Finding(False, doubt=f"{doubt}and activations need. An instructor has to look.")
     if precision != "float32" and not share <= _AT_MOST:
         said = f"A step in {precision} took {share:.0%} of float32's bytes; expected about 63%."
         return Finding(False, said, ("runs_in_float32",))
@@ -247,7 +247,7 @@ train = Task(
         "runs_in_float32": "Your results are right, but the bytes are float32's. Forward and "
         "backward have to run on 16-bit copies of the parameters.",
         "never_skips": "In float16 your weights end up inf or NaN: a batch overflowed, and you "
-        "stepped on it, or reran it until it fitted. Check all gradients before you step, skip "
+        "stepped on it, or reran it until it fit. Check all gradients before you step, skip "
         "that batch, and continue with the next one.",
         "skips_by_weight": "A batch overflowed in one parameter's gradient, and you stepped with "
         "the others. One inf or NaN anywhere spoils the whole step: skip it for all parameters.",
