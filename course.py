@@ -113,7 +113,7 @@ class Course:
 
     def module(self, name: str, *arguments: str, folder: Path | None = None) -> int:
         """Run `python -m name arguments` in the virtual environment and return its exit status."""
-        # Another one may be active in the user's terminal, of which IPython warns in each kernel.
+        # If another one is active in the user's terminal, IPython would warn of it in each kernel.
         os.environ["VIRTUAL_ENV"] = str(self.venv)
         return self.run([str(self.python), "-m", name, *arguments], folder or self.root)
 
@@ -268,7 +268,7 @@ def lecture(course: Course, arguments: list[str]) -> int:
 def voila_arguments(page: Path) -> list[str]:
     """Voila's arguments for a lecture: without the network, and run before the page opens."""
     settings = [str(page), "--template=lecture", "--preheat_kernel=True", "--pool_size=1"]
-    # On a busy machine a calculator may come later than after the usual 4 s, and would be left out.
+    # On a busy machine, a calculator may take longer than the usual 4 s, and would be left out.
     settings += [f"--VoilaExecutor.{wait}_timeout={PATIENCE}" for wait in ("iopub", "startup")]
     return settings + [f"--VoilaConfiguration.extension_allowlist={n}" for n in WIDGET_MANAGERS]
 
@@ -354,7 +354,7 @@ def bench(course: Course, arguments: list[str]) -> int:
 
 
 def gpu(course: Course, arguments: list[str]) -> int:
-    """Run what needs a CUDA GPU, with this Python and its torch, not .venv."""
+    """Run tests and measurements on a CUDA GPU, with this Python, not .venv."""
     missing = [name for name in GPU_NEEDS if importlib.util.find_spec(name) is None]
     if missing:
         raise Stop(

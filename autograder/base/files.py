@@ -22,7 +22,7 @@ _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}")
 def write_whole(path: Path, data: bytes) -> None:
     """Write `data` to `path` in one step; a crash leaves the old file or no file.
 
-    Creates missing parent folders. Leaves a file alone that already holds these bytes.
+    Creates missing parent folders. A file that already holds these bytes stays untouched.
     """
     if path.is_file() and path.read_bytes() == data:
         return

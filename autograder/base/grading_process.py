@@ -185,7 +185,7 @@ def _death(exitcode: int) -> Broken:
     if exitcode == -signal.SIGPROF:
         return _TOO_HARD
     how = f"killed by signal {-exitcode}" if exitcode < 0 else f"ended with status {exitcode}"
-    return Broken(f"{TRIES} grading processes died at this submission; the last was {how}.")
+    return Broken(f"{TRIES} grading processes died on this submission; the last was {how}.")
 
 
 # Runs in the worker's process

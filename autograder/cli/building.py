@@ -34,7 +34,7 @@ def build(
     from autograder.authoring import build as building
 
     if check + stats + pull > 1:
-        raise ValueError("--check, --stats and --pull exclude each other; give only one")
+        raise ValueError("--check, --stats and --pull can't be combined; give only one")
     if check:
         stale = building.check(course, labs)
         return found(stale, text="" if stale else "All built notebooks match their sources.")

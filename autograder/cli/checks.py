@@ -81,8 +81,8 @@ def misspelt(room: Classroom, students: Collection[str], semester: Semester) -> 
     """Return a sentence for each id that looks misspelt.
 
     These are ids of submissions that differ from the roster's in case, spaces or accents, and ids
-    in the extensions that are neither on the roster nor a submission's. Without a roster, only the
-    former kind of difference is noticed.
+    in the extensions that are neither on the roster nor a submission's. Without a roster, only ids
+    in the extensions that differ from a submission's in case, spaces or accents are noticed.
     """
     roster = [student.id for student in semester.roster]
     by_letters = {_letters(name): name for name in (*students, *roster)}

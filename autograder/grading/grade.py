@@ -230,13 +230,13 @@ def _may_gain(
 
 
 _NEEDS_GPU = (
-    "This exercise needs a GPU, and the machine that graded has none. Its points are left out of "
-    "your total."
+    "This exercise needs a GPU, and the machine that graded it has none. Its points are left out "
+    "of your total."
 )
 _NEEDS_NAMESPACES = (
-    "In this exercise processes talk to each other, and the machine that graded can't keep them "
-    "apart from other submissions'. It needs a machine with Linux namespaces. Its points are left "
-    "out of your total."
+    "In this exercise processes talk to each other, and the machine that graded it can't keep "
+    "them apart from other submissions'. It needs a machine with Linux namespaces. Its points "
+    "are left out of your total."
 )
 _TOO_DEEP = (
     "The grader couldn't read your code: an expression in it is nested too deep. An instructor "

@@ -104,10 +104,10 @@ def needs_torch(modules: Iterable[str]) -> bool:
 
 
 def heavy_imports(modules: Iterable[str], sources: Iterable[str]) -> tuple[str, ...]:
-    """Return what takes long to import and code with these imports needs, for a fork's parent.
+    """Return the slow imports that code with these imports needs, for a fork's parent.
 
-    No student waits for it, and no budget of memory pays for it: so all of it where the code names
-    something that takes long beside torch.
+    No student waits for them, and no budget of memory pays for them. So it returns all of them if
+    the code names anything slow besides torch.
     """
     if not needs_torch(modules):
         return ()

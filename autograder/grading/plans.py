@@ -65,9 +65,9 @@ def plan_alone(task: Task, submission: Submission, solutions: Mapping[str, str])
     """Return the plan to run one exercise without the student's other exercises.
 
     None if that would change nothing: the exercise isn't written, or the student wrote nothing
-    else. Of `solutions`, by task, the statements run that this task's solution builds on. Besides
-    the exercise's own cells, the added cells run that bind a name it uses, and of other exercises'
-    cells the statements that bind such a name if nothing else does.
+    else. From `solutions`, by task, the plan runs the statements that this task's solution builds
+    on. Besides the exercise's own cells, it runs added cells that bind a name it uses, and other
+    exercises' statements that bind such a name if nothing else does.
     """
     cells = submission.cells
     if not is_written(task, cells):

@@ -106,7 +106,7 @@ class TaskLab:
         return needed(cells, frozenset().union(*asked))
 
     def heavy_imports(self, submission: Submission) -> tuple[str, ...]:
-        """Return what takes long to import and this submission or the reference solution needs."""
+        """Return the slow imports that this submission or the reference solution needs."""
         own = [cell.source for cell in self._needed(submission.cells)]
         return heavy_imports((*self.imports, *modules_of(own)), [*self._sources, *own])
 

@@ -31,10 +31,10 @@ _ALLOWED = (
 _REMEDY = "Write it with these. Cells that this solution doesn't use cost nothing."
 _MAX_QUOTED = 1500  # characters
 _BESIDE_SOLUTIONS = (
-    "This counts your work on this exercise alone: it ran beside the instructor's solutions of the "
-    "exercises that it builds on, since it earned less beside yours."
+    "This counts your work on this exercise alone: it ran with the instructor's solutions to the "
+    "exercises that it builds on, since it earned less with yours."
 )
-_DOUBT = "What was measured cannot be confirmed. An instructor will look at this."
+_DOUBT = "The measurement can't be confirmed. An instructor will look at this."
 
 
 def draw(task: Task, secret: bytes, student: str, submission: bytes) -> list[Case]:

@@ -94,7 +94,7 @@ class Workers:
             )
             raise RuntimeError(
                 f"the Dask cluster at {self._address} has had no {kind} for {_NOBODY:g} s. {left}"
-                "Start some and give the same command again"
+                "Start some and run the same command again"
             )
 
 

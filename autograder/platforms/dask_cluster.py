@@ -252,6 +252,6 @@ def _outcome(future: Future[Any]) -> Any:
         return future.result()
     except KilledWorker as error:
         count, last = error.allowed_failures + 1, error.last_worker.address
-        return Failure(f"{count} workers of the Dask cluster died at this; the last was {last}.")
+        return Failure(f"{count} workers of the Dask cluster died on this; the last was {last}.")
     except Exception as error:
         return Failure(f"{type(error).__name__}: {error}")

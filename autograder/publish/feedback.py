@@ -42,8 +42,8 @@ _NEXT = {
     ),
     "failed": (
         "Grading broke on our side. This is not your fault and costs you nothing.",
-        "You needn't do anything: your submission is kept, and your instructor has it on the list "
-        "of those to grade again.",
+        "You needn't do anything: your submission is kept, and is on your instructor's list of "
+        "those to grade again.",
     ),
 }
 _HEAD_BYTES = 250  # of a page, with the digests of the grades that it shows

@@ -76,9 +76,9 @@ _KINDS: dict[Kind, tuple[str, str]] = {
 }
 _WHY = {
     "manual": "Graded manually.",
-    "second_look": "The manual points were given for other work than counts now.",
-    "needs_gpu": "The machine that graded has no GPU.",
-    "needs_isolation": "The machine that graded has no Linux namespaces.",
+    "second_look": "The manual points were given for work other than what counts now.",
+    "needs_gpu": "The grading machine has no GPU.",
+    "needs_isolation": "The grading machine has no Linux namespaces.",
 }
 _MOST_LINES = 10  # lines of single needs
 _WIDTH = 80

@@ -67,7 +67,7 @@ def between(old: Result, new: Result) -> Iterator[Change]:
 def told(changes: Sequence[Change], out: OutFolder) -> str:
     """Return the changes as text: who, which task, old and new score, and why.
 
-    Only the first ones of many are shown; the text then names a file of `out` with all of them.
+    If there are many, only the first are shown; the text then names a file with all of them.
     """
     if not changes:
         return "No score changes."

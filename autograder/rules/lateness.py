@@ -79,7 +79,7 @@ def sentence(semester: Semester, receipt: Receipt, among: int) -> str:
     return f"{said}. It is the {rule} of {among} attempts, and the one that counts."
 
 
-_RULES = {"last": "last", "best": "best", "on_time": "last in time"}
+_RULES = {"last": "last", "best": "best", "on_time": "last on-time one"}
 
 
 def _left(semester: Semester, attempt: Attempt) -> float:

@@ -142,4 +142,4 @@ def ungraded(room: Classroom, student: str, end: End, reason: str) -> Graded:
 
 
 def _failed_at(error: Exception) -> str:
-    return f"The grader failed at this submission: {type(error).__name__}: {error}"
+    return f"The grader failed on this submission: {type(error).__name__}: {error}"

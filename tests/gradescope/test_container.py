@@ -158,7 +158,7 @@ def test_a_hostile_one_reaches_nothing_and_leaves_nothing(container: Container) 
 def test_what_is_no_notebook_is_told_as_ungraded(container: Container) -> None:
     results, _ = container.run({"essay.txt": b"Dear grader"})
     assert results["score"] == 0
-    assert "the 0 is no grade" in results["output"]
+    assert "the 0 isn't a grade" in results["output"]
     assert not [test for test in results["tests"] if "score" in test or "status" in test]
 
 

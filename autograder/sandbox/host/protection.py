@@ -37,7 +37,7 @@ _KERNEL_MEMORY = {
     "cgroup": "Kernel memory: a control group bounds all memory of a submission.",
     "filter": (
         "Kernel memory: only the system call filter bounds it, so a submission can take about "
-        "1.5 GiB beside its limit. For a control group around each submission, "
+        "1.5 GiB on top of its limit. For a control group around each submission, "
         f"{cgroup.REMEDY}."
     ),
 }

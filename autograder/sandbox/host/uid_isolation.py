@@ -39,7 +39,7 @@ __all__ = ["NOTE", "UserEnclosure", "UserIds", "missing_layers"]
 
 NOTE = (
     "This machine refuses namespaces, so the code ran as a user of its own instead: without "
-    "network and the grader's files, but in sight of other processes' names."
+    "access to the network or the grader's files, but able to see other processes' names."
 )
 
 _GRADER = Path(__file__).parents[2]

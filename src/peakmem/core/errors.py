@@ -129,7 +129,7 @@ def did_you_mean(value: object, known: Iterable[object]) -> str:
 
 
 def closest(word: str, names: Iterable[str]) -> str | None:
-    """Return the shortest name that begins with a word, else that holds it, else the most similar.
+    """Return the shortest name that begins with a word, else contains it, else the most similar.
 
     >>> closest("gpt3", ["gpt2", "gpt3-175b"]), closest("grde", ["grade"]), closest("x", ["grade"])
     ('gpt3-175b', 'grade', None)

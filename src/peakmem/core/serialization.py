@@ -33,7 +33,7 @@ _ROWS = {list, tuple}
 _SHORT = 8  # lists up to this length are faster to encode item by item
 _MAX_DEPTH = 64
 _MAX_DIMENSIONS = 64
-_MAX_ROWS = 2**20  # of an array without elements: its sides cost no bytes, so nothing else bounds
+_MAX_ROWS = 2**20  # of an array without elements: they cost no bytes, so nothing else bounds them
 _MAX_KEYS = 1000  # of one set or dict: colliding keys can make its hash table take hours to build
 
 # Its input comes from `_to_json`, so it contains no cycle.

@@ -17,7 +17,9 @@ _FIRST_LINE = "# Self-check of "
 def check(notebook: str | None = None) -> None:
     """Run the self-checks of the open notebook again, and print which of them pass.
 
-    They see the names defined now, while the Validate button starts from scratch: restart the kernel and run all cells first, and both agree. `notebook` is the notebook's path, for editors that don't report it. Raises ValueError if the notebook is missing or has no self-check.
+    They see the names defined now, while the Validate button starts from scratch: restart the
+    kernel and run all cells first, and both agree. `notebook` is the notebook's path, for editors
+    that don't report it. Raises ValueError if the notebook is missing or has no self-check.
     """
     shell = _shell()
     checks = list(_self_checks(_open_notebook(notebook)))

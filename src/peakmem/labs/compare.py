@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["close", "differing", "same", "show", "whole"]
 
-_EQUAL = {bool, int, str}  # of two of these, == says all; most answers are such
+_EQUAL = {bool, int, str}  # these compare by ==; most answers are of such types
 
 
 def same(expected: Any, got: Any) -> bool:
@@ -52,7 +52,7 @@ def whole(equal: Callable[[Any, Any], bool] = same) -> Callable[[Any, Any], bool
 
 
 def close(relative: float, absolute: float = 0.0) -> Callable[[Any, Any], bool]:
-    """Return an equality for floats that several right computations give.
+    """Return an equality for floats, which correct computations may round differently.
 
     >>> close(1e-6)([1.0, 2], (1.0000001, 2)), close(1e-6)(1.0, 1.1)
     (True, False)
@@ -97,7 +97,7 @@ def differing(expected: Any, got: Any, equal: Callable[[Any, Any], bool] = same)
 
 
 def _has_float_for_int(expected: Any, got: Any) -> bool:
-    """Look through two values that are the same otherwise."""
+    """Whether a float stands for an int in two values that are otherwise the same."""
     if type(expected) in _EQUAL and type(got) in _EQUAL:
         return False
     expected, got = _unwrap(expected), _unwrap(got)

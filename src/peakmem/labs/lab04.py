@@ -15,7 +15,7 @@ __all__ = ["keep_arguments", "kept_arguments", "segment_sliders"]
 
 def keep_arguments(ctx: Any, args: Sequence[Any]) -> None:
     """Keep `args` on `ctx`, an autograd.Function's context: tensors by `save_for_backward`."""
-    import torch  # here, so that what draws loads no torch
+    import torch  # here, so that drawing loads no torch
 
     ctx.save_for_backward(*(arg for arg in args if torch.is_tensor(arg)))
     ctx.is_tensor = [torch.is_tensor(arg) for arg in args]

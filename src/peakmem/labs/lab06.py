@@ -43,11 +43,11 @@ def adam_update_(
 
     The gradient is `parameter.grad`, and stays as it is. One temporary of the parameter's size.
     """
-    import torch  # here, so that what draws and simulates loads no torch
+    import torch  # here, so that drawing and simulating load no torch
 
     (beta1, beta2), gradient = betas, parameter.grad
     if gradient is None:
-        raise ValueError("the parameter's .grad is None: leave it alone, it took no part")
+        raise ValueError("the parameter's .grad is None: it took no part, so leave it alone")
     with torch.no_grad():
         m.mul_(beta1).add_(gradient, alpha=1 - beta1)
         v.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
@@ -61,10 +61,10 @@ def simulate_plan(
     budget_bytes: int,
     link_bytes_per_s: float,
 ) -> Simulation:
-    """Return the run of a plan that keeps, recomputes or swaps each stage: its `makespan`, `spans`.
+    """Return the run of a plan that keeps, recomputes or swaps each stage: `makespan` and `spans`.
 
     The last stage is kept, whatever the plan says. Raises Infeasible if the plan doesn't fit, and
-    ValueError if it isn't one.
+    ValueError if it is invalid.
 
     >>> from peakmem.plan.chain import Stage
     >>> simulate_plan([Stage(1, 2, 30, 10)] * 2, ["recompute", "keep"], 40, 10).makespan
@@ -89,7 +89,7 @@ class HostLinear:
 
     def load(self) -> nn.Linear:
         """Return the layer, with its weight on the device."""
-        from torch import nn  # here, so that what draws and simulates loads no torch
+        from torch import nn  # here, so that drawing and simulating load no torch
 
         weight = self._host.get(self._handle)
         layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
@@ -140,7 +140,9 @@ def link_and_compute(device: str) -> tuple[float, float]:
 def choice_sliders(worth_swapping: Callable[..., str]) -> Any:
     """Return sliders for a transformer layer, and your choice for it over links and GPUs.
 
-    `worth_swapping(stage, link_bytes_per_s, flops_per_s)` is exercise 6.3's. The layer has the given width and number of layers between its forward and its backward; its bytes and operations per token are those of the lab's text.
+    `worth_swapping(stage, link_bytes_per_s, flops_per_s)` is exercise 6.3's. The layer has
+    the given width and number of layers between its forward and its backward; its bytes and
+    operations per token are those of the lab's text.
     """
 
     def draw(width: int, layers_between: int) -> tuple[Figure, str]:

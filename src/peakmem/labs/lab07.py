@@ -18,9 +18,9 @@ def language_model(parts: int, factor: float = 1.0) -> nn.Module:
     """Return a small GPT whose loss is one of `parts` shares of a huge batch's mean.
 
     `model(tokens, targets)` is that share, worked out in float32 and multiplied by `factor`;
-    `model.gpt(tokens)` are the logits. The weights are the same ones each time.
+    `model.gpt(tokens)` gives the logits. The weights are the same ones each time.
     """
-    import torch  # here, so that the other labs' notebooks load what they use
+    import torch  # here, so that the other labs' notebooks don't load it
     from torch.nn import functional as F
 
     from peakmem.measure.reference_models import GPT
@@ -49,7 +49,7 @@ def language_model(parts: int, factor: float = 1.0) -> nn.Module:
 def train_without_masters(
     model: nn.Module, batch: tuple[Tensor, Tensor], steps: int, scale: float, lr: float
 ) -> list[float]:
-    """Return the losses of SGD in float16 alone, weights included; `lr` applies to gradients as given."""
+    """Return the losses of SGD in float16, weights included; `lr` applies to gradients as given."""
     import torch
 
     model = model.half()

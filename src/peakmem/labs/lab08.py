@@ -117,7 +117,7 @@ def _timeline(prepare: Prepare) -> list[int]:
 
 
 def sent_times(all_reduce: Callable[..., Any], worlds: Sequence[int]) -> dict[int, float]:
-    """Return, for each number of ranks, how many times x the busiest rank sends.
+    """Return, for each number of ranks, what the busiest rank sends, in multiples of x.
 
     Empty on systems that don't report a process's written bytes.
     """

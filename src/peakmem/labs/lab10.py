@@ -20,9 +20,9 @@ _FILE, _TORCH = "/home/you/train.py", "/opt/env/torch/nn/functional.py"
 def attention_mib(attention: Callable[..., Any], seq: int, *, backward: bool) -> float:
     """Return the MiB that `attention(q, k, v, block, causal)` takes besides q, k and v at its peak.
 
-    One head of 64, blocks of 128; with `backward`, q, k and v get gradients.
+    One head of width 64, blocks of 128; with `backward`, q, k and v get gradients.
     """
-    from peakmem.probes import lab10  # here, so that what draws loads no torch
+    from peakmem.probes import lab10  # here, so that drawing loads no torch
 
     sizes: dict[str, Any] = {"batch": 1, "heads": 1, "seq": seq, "head_dim": 64, "block": 128, "seed": 0}
     if backward:
@@ -33,7 +33,7 @@ def attention_mib(attention: Callable[..., Any], seq: int, *, backward: bool) ->
 
 
 def loss_mib(loss: Callable[..., Any], tokens: int, vocab: int, chunk: int) -> float:
-    """Return the MiB that `loss(x, weight, targets, chunk)` and backward take besides its arguments."""
+    """Return the MiB that `loss(x, weight, targets, chunk)` and backward take besides arguments."""
     from peakmem.probes import lab10
 
     sizes: dict[str, Any] = {"tokens": tokens, "vocab": vocab, "chunk": chunk, "width": 32, "seed": 0}

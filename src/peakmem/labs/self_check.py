@@ -25,7 +25,7 @@ _WIDTH = 78  # nbgrader's Validate cuts lines at 90, its own indentation include
 class Case:
     """One call of the function that an exercise asks for, and the expected result."""
 
-    #: The call's arguments; a notebook's lambda may make them for each call instead, see `function`.
+    #: The call's arguments; a notebook's lambda may make them for each call (see `function`).
     args: Sequence[Any]
     #: What the function must return.
     expected: Any = None
@@ -54,7 +54,7 @@ class SelfCheckFailed(PeakmemError, AssertionError):
     """Some cases of a self-check don't pass; the message begins with the first one's hint."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return the text that Jupyter shows instead of a traceback, in lines that Validate doesn't cut."""
+        """Return what Jupyter shows instead of a traceback, in lines that Validate doesn't cut."""
         return textwrap.wrap(str(self), _WIDTH)
 
 
@@ -87,7 +87,9 @@ def self_check(
     After the first failure a hint is only a possibility, unless the result is one of the
     case's `wrong` ones.
 
-    `equal(expected, got)` compares two values, as in the exercise's judge: `same`, `whole()` for exercises that need whole numbers, `close(...)`. A function that isn't written yet is called once.
+    `equal(expected, got)` compares two values, as in the exercise's judge: `same`, `whole()` for
+    exercises that need whole numbers, `close(...)`. A function that isn't written yet is called
+    once.
 
     >>> self_check(abs, [Case((-2,), 2), Case((3,), 3)])
     ✔ abs(-2) → 2

@@ -1,7 +1,7 @@
 """Linear layers with adapters beside them (LoRA), and with weights in few bits (QLoRA).
 
-A model's layers are exchanged in place. What quantized weights are is not computed, as a trace has
-no values: only their sizes, and the 16- or 32-bit matrix that each use makes and lets go.
+A model's layers are exchanged in place. A trace has no values, so quantized weights aren't
+computed: only their sizes matter, and the 16- or 32-bit matrix that each use makes and frees.
 """
 
 from __future__ import annotations

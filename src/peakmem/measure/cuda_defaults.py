@@ -144,7 +144,7 @@ def _cross_entropy(
 
 
 class Scratch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Has what CUDA's kernels hold beside their results; enter it after the meter, which counts it.
+    """Allocates what CUDA's kernels hold besides results; enter it after the meter, to count it.
 
     Softmax's backward first multiplies the gradient by the output, in a tensor of its own.
     """

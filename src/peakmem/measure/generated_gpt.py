@@ -40,7 +40,7 @@ _LAYER = {
 def generated_gpt(*, blocks: bool = False, loss_chunks: int = 1) -> dict[str, Any]:
     """Return the snapshot of two training steps of GPT-2, in the form that torch records.
 
-    With `blocks` no layer keeps attention's probabilities, as FlashAttention does; the logits come
+    With `blocks`, no layer keeps attention probabilities, as with FlashAttention; the logits come
     in `loss_chunks` chunks, each with its backward at once.
     """
     return _Training(blocks, loss_chunks).snapshot()

@@ -1,7 +1,7 @@
 """Writes memory snapshots event by event, in torch's format, without a GPU.
 
 The form is the one that `torch/cuda/memory.py` documents for `_snapshot()`, without the fields that
-only torch's own viewer reads. What stands in them was made up: no GPU recorded it.
+only torch's own viewer reads. The snapshots are made up: no GPU recorded them.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _refused(config: ModelConfig, error: Exception) -> ValueError:
     reason = next(filter(None, str(error).splitlines()), type(error).__name__).strip()
     return ValueError(
         f"{config.source}: transformers {_transformers(config).__version__} can't build this "
-        f"{config.model_type} ({reason}); correct the config, or install what is named"
+        f"{config.model_type} ({reason}); correct the config, or install the missing package"
     )
 
 

@@ -72,12 +72,12 @@ class MemoryMeter:
         numpy_peak_bytes: the most bytes of numpy arrays live at once, beyond those at the block's
             beginning; None without `count_numpy`. Arrays older than the block don't count, even
             when they are freed. If the caller runs tracemalloc, Python objects count too. The two
-            peaks may come at different times, so their sum is an upper bound of the common peak.
+            peaks may come at different times, so their sum is an upper bound on the common peak.
 
     Raises:
         RuntimeError: there is no such device; or nothing was live on it during the whole block,
-            because a peak of 0 means a meter on the wrong device; or CUDA's allocator ran full and
-            freed its cache.
+            because a peak of 0 means a meter on the wrong device; or CUDA's allocator ran out
+            of memory and freed its cache.
         OutOfMemory: an operator exceeded the budget, or the GPU was full.
     """
 
@@ -199,8 +199,8 @@ class MemoryMeter:
             )
         if isinstance(self._memory, CudaAllocator) and self._memory.ran_full():
             raise RuntimeError(
-                f"{self.device} ran full during the block and the allocator freed its cache, so "
-                "the figures are unreliable. Free memory first, or measure a smaller size."
+                f"{self.device} ran out of memory during the block, and its allocator freed the "
+                "cache, so the figures are unreliable. Free memory, or measure a smaller size."
             )
 
     def _kept(self) -> History:

@@ -69,7 +69,7 @@ def read_snapshot(path: str | Path) -> dict[str, Any]:
 def parse_snapshot(content: bytes, name: str) -> dict[str, Any]:
     """Return the snapshot in a file's content; `name` is what messages call it.
 
-    Raises UnreadableSnapshot if the content is anything but plain data, or no snapshot.
+    Raises UnreadableSnapshot if the content isn't plain data, or isn't a snapshot.
     """
     try:
         found = _PlainUnpickler(io.BytesIO(content)).load()

@@ -29,8 +29,8 @@ attention (16 bytes a call), the padding of some attention kernels, functions th
 by name (`from torch.nn.functional import dropout`), cross entropy with probabilities or smoothed
 labels under autocast, and the allocator's rounding.
 
-The 76 steps that `course.py gpu` ran on an H200 and on an H100 had the traced peak but for those
-seeds (docs/measurements).
+The 76 steps that `course.py gpu` ran on an H200 and on an H100 matched the traced peak except
+for those seeds (docs/measurements).
 """
 
 from __future__ import annotations

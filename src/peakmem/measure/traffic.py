@@ -10,8 +10,8 @@ __all__ = ["written_bytes"]
 def written_bytes(pid: int | None = None) -> int | None:
     """Return the bytes that a process has written to files, pipes and connections so far.
 
-    It is this process if `pid` is None. What gloo and Python's files write is included, what
-    send() and sendmsg() send is not. None if the system doesn't count the bytes, or if this process
+    `pid` defaults to this process. The count includes what gloo and Python's files write, but not
+    what send() and sendmsg() send. None if the system doesn't count the bytes, or if this process
     may not read the count. Raises ProcessLookupError if the process is gone. Source: proc(5),
     wchar.
     """

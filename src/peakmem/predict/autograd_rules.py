@@ -2,7 +2,7 @@
 
 There are three profiles. "torch-cpu" and "torch-cuda" follow PyTorch 2.13's eager mode: its
 derivatives.yaml, and the operators that its layers really run. They agree with measured steps to
-the byte on the CPU, and but for a workspace of 1 MiB on an H200 (docs/measurements). "paper" counts
+the byte on the CPU, and within 128 bytes on an H200 and an H100 (docs/measurements). "paper" counts
 like Korthikanti et al. 2022, Reducing Activation Recomputation in Large Transformer Models: it
 leaves out statistics of norms, causal masks, copies between layouts, casts, and all tensors that
 aren't saved.

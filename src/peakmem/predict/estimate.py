@@ -116,7 +116,7 @@ def estimate(
             f"offload=True frees nothing on {device.name}, which shares the host's memory; "
             "leave it out"
         )
-    # A stage in the middle needs less than the second one, with fewer micro-batches under way.
+    # A stage in the middle needs less than the second one, with fewer micro-batches in flight.
     stages = sorted({0, min(1, parallelism.pipeline - 1), parallelism.pipeline - 1})
     found = [
         Estimate(

@@ -63,7 +63,7 @@ class Fit:
         return max(0, low - self.device.memory_bytes)
 
     def on(self, device: Accelerator) -> Self:
-        """Return the same step on another device; what its allocator makes of it stays known."""
+        """Return the same step on another device, with the simulated allocation if it is known."""
         other = replace(self, device=device)
         if "allocation" in self.__dict__:
             other.__dict__["allocation"] = self.allocation

@@ -35,9 +35,9 @@ class Serving:
     quantized: Quantized | None = None
     #: Devices that share each layer's matrices, and the heads of the cache.
     tensor: int = 1
-    #: Devices that share each layer's experts, each of which has some experts whole. They are so
-    #: many groups of `tensor` devices, and each group has a batch of its own. 1 for experts that
-    #: are shared as other matrices are.
+    #: Devices that share each layer's experts; each expert is whole on one of them. They form
+    #: groups of `tensor` devices, and each group has a batch of its own. 1 if experts are split as
+    #: other matrices are.
     expert: int = 1
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class Serving:
         if self.expert > 1 and self.expert % self.tensor:
             raise ValueError(
                 f"tensor={self.tensor} doesn't divide expert={self.expert}: experts are shared by "
-                "whole groups of tensor-parallel devices; choose an expert that tensor divides"
+                "whole groups of tensor-parallel devices; make expert a multiple of tensor"
             )
         require_one_of("precision", self.precision, PRECISIONS)
         require_one_of("quantized", self.quantized, (None, *get_args(Quantized)))

@@ -30,7 +30,7 @@ class Layers(ABC):
     `parameters` maps the names of `models.parameter_tensors` to the tape's values; adapters are
     `<layer>.lora_a` and `<layer>.lora_b`. `between` is the number of tokens of a sequence that this
     device holds between the matrices of attention and MLP: all tokens, unless devices share them.
-    Those that share gather all tokens before the first matrix, forward and backward, and scatter
+    Sharing devices gather all tokens before the first matrix, forward and backward, and scatter
     sums after the last (Korthikanti et al. 2022, section 4.2.2).
     """
 
@@ -212,10 +212,10 @@ class Layers(ABC):
                 )
 
     def _whole(self, given: tuple[int, ...], size: tuple[int, ...], dtype: str) -> tuple[Side, ...]:
-        """Return what is there of all tokens where devices share them on one side of a matrix.
+        """Return the tensors of all tokens where devices share tokens on one side of a matrix.
 
-        A widening one gathers its input, in backward once more, and makes a gradient of all
-        tokens, which is scattered. A narrowing one scatters its sums, and gathers their gradient.
+        A widening matrix gathers its input, again in backward, and makes a gradient of all tokens,
+        which is scattered. A narrowing one scatters its sums, and gathers their gradient.
         """
         if given[1] == size[1] or not self.profile.eager:
             return ()
@@ -226,7 +226,7 @@ class Layers(ABC):
 
     @contextmanager
     def _exchanged(self, name: str, whole: tuple[Side, ...]) -> Iterator[None]:
-        """Until the block ends, have what devices exchange for it."""
+        """Hold the tensors that devices exchange, until the block ends."""
         if whole:
             self.tape.event(f"{name}: exchange")
         made = (

@@ -31,8 +31,8 @@ def model_states(
 
     ZeRO cuts each tensor into as many parts as there are devices with the same weights: experts
     that replicas share have fewer of them (Rajbandari et al. 2022, DeepSpeed-MoE). What it gathers
-    for a while is left out, and so are the optimizer's step counters, 4 bytes per tensor. LOMO has
-    one gradient at a time, and this is the largest. Raises ValueError for adapters of layers that a
+    temporarily is left out, and so are the optimizer's step counters, 4 bytes per tensor. LOMO has
+    one gradient at a time, and the largest counts. Raises ValueError for adapters of layers that a
     table does not know by name, for experts that cannot be shared, and for tensor and pipeline
     parallelism.
 

@@ -1,4 +1,4 @@
-"""A lower bound of a micro-batch's time: arithmetic or memory traffic, whichever takes longer.
+"""A lower bound on a micro-batch's time: arithmetic or memory traffic, whichever takes longer.
 
 This is the roofline model (Williams, Waterman and Patterson 2009). Kernel launches, gaps between
 kernels, and imperfect use of arithmetic and bandwidth come on top.

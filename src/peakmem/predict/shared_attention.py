@@ -3,8 +3,8 @@
 Each device has the queries, keys and values of its own tokens. They share in one of two ways:
 
 - "ring" (Liu et al. 2023, Ring Attention with Blockwise Transformers, section 3): blocks of keys
-  and values travel from device to device. Beside its own, a device has the block that it attends to
-  and the one that arrives meanwhile; sums over blocks are in fp32. In backward the gradients of
+  and values travel from device to device. Besides its own, a device has the block that it attends
+  to and the one that arrives meanwhile; sums over blocks are in fp32. In backward the gradients of
   keys and values travel too, in fp32.
 - "ulysses" (Jacobs et al. 2023, DeepSpeed Ulysses, section 3.1): an all-to-all gives each device
   all tokens of some heads, and another one undoes it. Where there are fewer heads of keys and

@@ -303,11 +303,11 @@ class Tape:
         return copy
 
     def checkpoint(self, run: Callable[[], Value], kept: Value, *beside: Value) -> Value:
-        """Run a part of forward of which only its inputs stay; backward runs it again for the rest.
+        """Run a part of forward and keep only its inputs; backward runs it again for the rest.
 
-        `kept` stays until all is there, the inputs `beside` it until the part has used them again.
-        Torch's early stop is included: the second run ends when all is there that backward asked
-        for. Checkpointed parts do not nest.
+        `kept` stays until everything is recomputed, the inputs `beside` it until the part has used
+        them again. Torch's early stop is included: the second run ends once everything that
+        backward asked for is there. Checkpointed parts do not nest.
         """
         for value in (kept, *beside):
             _own(value, "activation")

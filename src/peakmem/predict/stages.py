@@ -1,8 +1,8 @@
 """Stages of a pipeline: the layers and parameters of each, and its micro-batches in their order.
 
 The order is 1F1B (PipeDream-Flush; Narayanan et al. 2021, Megatron-LM, figure 4, at the top): a
-stage runs forward until as many micro-batches are under way as there are stages from it to the
-last, then backward and forward in turn. What a stage sends is let go when it is sent.
+stage runs forward until as many micro-batches are in flight as there are stages from it to the
+last, then backward and forward in turn. A stage frees its output once it has sent it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PipelineStage:
     is_first: bool
     #: Whether it has the head and the loss too.
     is_last: bool
-    #: Micro-batches that are under way at once, at the most.
+    #: The most micro-batches in flight at once.
     in_flight: int = 1
 
 
@@ -46,8 +46,8 @@ def stage_of(model: ModelShape, parallelism: Parallelism, index: int = 0) -> Pip
     stages = parallelism.pipeline
     if model.n_layers % stages:
         raise ValueError(
-            f"{model.name}: {model.n_layers} layers cannot be cut into {stages} equal stages; let "
-            "pipeline divide them"
+            f"{model.name}: {model.n_layers} layers cannot be cut into {stages} equal stages; "
+            "choose a pipeline that divides them"
         )
     if not 0 <= index < stages:
         raise ValueError(f"expected a stage from 0 to {stages - 1}, but got {index!r}")
@@ -71,7 +71,7 @@ def stage_tensors(model: ModelShape, stage: PipelineStage) -> Iterator[Parameter
 def play_stage(tape: Tape, model: Layers, batches: list[dict[str, Value]]) -> list[Value]:
     """Play all micro-batches of a stage that isn't the last, up to the optimizer's step.
 
-    Returns what lives on into it: nothing.
+    Returns an empty list: nothing lives on into that step.
     """
     stage = model.stage
     under_way: deque[tuple[list[Any], Value, Value]] = deque()

@@ -57,7 +57,7 @@ def build_ledger(
             heads and vocabulary as Megatron does, "context" sequences, and "pipeline" layers.
         profile: "torch-cuda", "torch-cpu" or "paper"; see `autograd_rules`. A "paper" ledger has
             no temporaries, only saved tensors and model states.
-        stage: the stage of a pipeline, from 0; the first has the most micro-batches under way.
+        stage: the stage of a pipeline, from 0; the first has the most micro-batches in flight.
 
     Raises ValueError, with an alternative, if there are no rules for the step.
 
@@ -178,7 +178,8 @@ def _check_devices(model: ModelShape, recipe: Recipe, many: Parallelism, profile
     if many.context_method == "ulysses" and heads % many.context:
         raise ValueError(
             f"{model.name}: Ulysses shares {heads} heads, and {many.context} devices cannot have "
-            "equal parts of them; let context divide them, or use context_method='ring'"
+            "equal parts of them; choose a context that divides them, or use "
+            "context_method='ring'"
         )
 
 
@@ -203,7 +204,7 @@ def _part_of(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> Mod
     if model.attention_width % model.n_heads:
         raise ValueError(
             f"{model.name}: its {model.n_heads} heads can't be of equal size in a width of "
-            f"{model.attention_width}, so devices can't share them; use another row"
+            f"{model.attention_width}, so devices can't share them; use another model"
         )
     return replace(
         model,

@@ -213,7 +213,7 @@ def _recomputed(model: ModelShape, recipe: Recipe) -> float:
 
 
 def _states_floor(model: ModelShape, recipe: Recipe, parallelism: Parallelism) -> int:
-    """Return a lower bound of the bytes live at the optimizer's step, by one multiplication.
+    """Return a lower bound on the bytes live at the optimizer's step, by one multiplication.
 
     It rules out hopeless combinations without playing their ledgers.
     """

@@ -34,7 +34,7 @@ _REMEDIES: dict[Owner, tuple[str, str]] = {
         "checkpointing, flash attention, a smaller micro-batch, or a swap",
     ),
     "logits": ("logits", "compute the loss in chunks of tokens, so that they are never all live"),
-    "temporary": ("temporaries", "an optimizer without foreach, in-place or fused operations"),
+    "temporary": ("temporaries", "in-place or fused operations, or an optimizer without foreach"),
 }
 
 

@@ -171,7 +171,7 @@ def test_what_was_not_graded_is_no_zero_of_the_students(end: Any, shown: bool) -
     results = results_of(Result("s", LAB, end, "It is a picture."), QUESTIONS)
     VALIDATOR.validate(results)
     assert results["score"] == 0
-    assert "the 0 is no grade" in results["output"]
+    assert "the 0 isn't a grade" in results["output"]
     assert ("It is a picture." in results["output"]) == shown
     assert not [test for test in results["tests"] if "score" in test]
 

@@ -161,7 +161,7 @@ def test_devices_that_share_experts_have_all_of_them_together(tensor: int, exper
     [
         ("llama3-8b", {"expert": 2}, "a llama has no experts for 2 devices to share"),
         ("mixtral-8x7b", {"expert": 3}, "3 devices can't share 8 experts equally"),
-        ("mixtral-8x7b", {"tensor": 3, "expert": 4}, "choose an expert that tensor divides"),
+        ("mixtral-8x7b", {"tensor": 3, "expert": 4}, "make expert a multiple of tensor"),
     ],
 )
 def test_experts_that_cannot_be_shared(name: str, serving: Any, says: str) -> None:

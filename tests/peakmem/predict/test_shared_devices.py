@@ -248,7 +248,7 @@ def test_a_stage_that_runs_holds_what_is_predicted(stage: int, micro_batches: in
     [
         ({}, {"context": 3}, "3 devices can't share 64 tokens equally"),
         ({"attention": "standard"}, {"context": 2}, "use attention='flash'"),
-        ({}, {"context": 8, "context_method": "ulysses"}, "let context divide them, or use"),
+        ({}, {"context": 8, "context_method": "ulysses"}, "choose a context that divides"),
         ({}, {"data": 2, "expert": 2}, "has no experts that 2 devices could share"),
         ({}, {"sequence": True}, "use tensor=2 or more, or context=2"),
         ({"lora_rank": 4}, {"tensor": 2, "sequence": True}, "use sequence=False"),

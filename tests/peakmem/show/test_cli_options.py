@@ -180,7 +180,7 @@ def test_a_script_that_cannot_be_traced_gets_one_sentence(
 @pytest.mark.parametrize(
     ("options", "many", "says"),
     [
-        ("--context-parallel 4", {"context": 4}, "4 devices have 256 tokens of each sequence, by"),
+        ("--context-parallel 4", {"context": 4}, "Each of the 4 devices has 256 tokens of each"),
         (
             "--context-parallel 2 --context-method ulysses --zero 3",
             {"context": 2, "context_method": "ulysses", "zero": 3},

@@ -28,7 +28,7 @@ _FIELDS = (("sign", "#f4b183"), ("exponent", "#9fd8c4"), ("fraction", "#b7dcf5")
 
 
 def show_number_line() -> None:
-    """Show all numbers of FP4, the smallest floating-point format in use, and the gaps between them."""
+    """Show all numbers of FP4, the smallest float format in use, and the gaps between them."""
     from peakmem.show.plots import number_line
 
     positive = [0, 0.5, 1, 1.5, 2, 3, 4, 6]

@@ -15,14 +15,14 @@ _FORBIDDEN = frozenset(
     | {order + kind for order in ("", "<", ">", "=") for kind in ("f2", "f4", "c8")}
     | {"torch", "ml_dtypes", "rounded"}
 )
-_DTYPES = frozenset({"half", "single", "csingle"})  # as attributes and texts; variables may be such
+_DTYPES = frozenset({"half", "single", "csingle"})  # attributes and texts, not variables
 _LOOP_CALLS = frozenset(
     {"apply_along_axis", "fromiter", "frompyfunc", "map", "starmap", "vectorize"}
 )
 # Codes of `struct`, `array`, `memoryview` and numpy, and what takes them.
 _CODES = frozenset(order + kind for order in ("", *"<>=!@") for kind in "efF")
 _TAKE_CODES = frozenset({"struct", "array", "cast", "dtype", "frombuffer", "full", "view"})
-# What comes after a name or a text that is only compared, looked up, or a format.
+# Instructions after a name or text that is only compared, looked up, or used as a format.
 _COMPARISONS = ("COMPARE_OP", "IS_OP", "CONTAINS_OP")
 _NO_CODES = ("BINARY_SUBSCR", "BUILD_CONST_KEY_MAP", "FORMAT_VALUE", "FORMAT_WITH_SPEC")
 _QUESTIONS = frozenset({"finfo", "isinstance", "issubdtype"})
@@ -46,7 +46,7 @@ def not_allowed(function: Callable[..., Any]) -> list[str]:
 
 
 def _used(instructions: Sequence[dis.Instruction]) -> Iterator[str]:
-    """Yield names and texts, but for variables and what is only compared or asked about."""
+    """Yield names and texts, except variables and those that are only compared or queried."""
     for i, one in enumerate(instructions):
         before = [earlier.argval for earlier in instructions[max(i - 4, 0) : i]]
         after = instructions[i + 1].opname if i + 1 < len(instructions) else ""

@@ -34,7 +34,7 @@ def show_kept() -> None:
 
 
 def show_variants() -> None:
-    """Show what one layer keeps on paper and in reality, in another format and with another GELU."""
+    """Show what a layer keeps on paper and in reality, in another format and with another GELU."""
     import matplotlib.pyplot as plt
 
     from peakmem.show.plots import stacked_bars

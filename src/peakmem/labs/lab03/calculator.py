@@ -13,7 +13,7 @@ __all__ = ["with_hidden_modules"]
 
 @contextmanager
 def with_hidden_modules() -> Iterator[None]:
-    """Let a calculator import modules that `peakmem.lab` hides; afterwards they are hidden again."""
+    """Let a calculator import what `peakmem.lab` hides, and hide it again afterwards."""
     with refusals_lifted() as refusals:
         try:
             yield

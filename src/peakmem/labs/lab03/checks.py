@@ -47,7 +47,7 @@ def values_after(step: Step) -> Callable[..., object]:
             if grad is not None and grad.item() != gradient:
                 return "a gradient was changed"
             if not (param.requires_grad and param.is_leaf):
-                return "the parameter requires no gradient any more"
+                return "the parameter no longer requires a gradient"
             found.append(round(param.item(), _DIGITS))
         return tuple(found)
 
@@ -104,7 +104,7 @@ def or_refused(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def budget_of(step: Step) -> Callable[[], str]:
-    """Return a function that says whether `step` keeps the budget of the diet on large tensors.
+    """Return a function that says whether `step` stays within the diet's budget on large tensors.
 
     All their values are equal, so all have to make the same step.
     """

@@ -33,9 +33,9 @@ _DIGITS = 4
 
 
 class Louder(nn.Linear):
-    """Gives different results in training and in evaluation, like a dropout.
+    """Gives different results in training and in evaluation, like dropout.
 
-    It takes `most` samples at a time.
+    It takes up to `most` samples at a time.
     """
 
     most = 0
@@ -76,7 +76,7 @@ def accumulated(accumulate: Function) -> Function:
 
 
 def rise_of(accumulate: Function) -> Callable[[], str]:
-    """Return a function that tells whether eight micro-batches take twice what one has to."""
+    """Return a function that tells whether eight micro-batches take over twice what one has to."""
 
     def run() -> str:
         one, eight = _rise_bytes(_one_backward, 2), _rise_bytes(accumulate, 16)

@@ -17,7 +17,7 @@ _DIGITS = 4
 
 
 class Table(nn.Embedding):
-    """Its logits for a token are the token's row. It takes `most` samples at a time."""
+    """Its logits for a token are the token's row. It takes up to `most` at a time."""
 
     def __init__(self, most: int, training: bool = True) -> None:
         super().__init__(3, 2)
@@ -38,7 +38,7 @@ TOKENS = torch.tensor([[0, 1, 2], [2, 2, 2], [1, 1, 1]])
 
 
 def token_mean_of(accumulate: Function) -> Function:
-    """Return a function (labels, micro_batch, ...) -> (mean, what of the gradient) of `TOKENS`."""
+    """Return a function (labels, micro_batch, ...) -> (mean, verdict on the gradient)."""
 
     def run(
         labels: list[list[int]],

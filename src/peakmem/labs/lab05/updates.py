@@ -101,7 +101,8 @@ def milliseconds_a_sample(
 ) -> list[float]:
     """Return the time per sample of 16 samples of `length` tokens, for micro-batches of each size.
 
-    It is the shortest of six rounds. All sizes take turns, so that other running programs slow down all of them equally.
+    It is the shortest of six rounds. All sizes take turns, so that other running programs
+    slow down all of them equally.
     """
     model, _, tokens, labels = new_training(16)
     rounds = []

@@ -17,7 +17,7 @@ def weight_matrix(rows: int = 256, columns: int = 512) -> Tensor:
 
     One value in 2,000 is ten times as large as it was drawn.
     """
-    import torch  # here, so that the other labs' notebooks load what they use
+    import torch  # here, so that the other labs' notebooks don't load it
 
     generator = torch.Generator().manual_seed(0)
     sizes = torch.exp(0.7 * torch.randn(rows, 1, generator=generator)) / columns**0.5

@@ -60,14 +60,15 @@ def notes_on(found: Estimate, *, was_chosen: bool) -> Iterator[str]:
     if many.pipeline > 1:
         yield (
             f"Stage {found.stage + 1} of {many.pipeline} needs the most; it has up to "
-            f"{min(many.pipeline - found.stage, found.recipe.micro_batches)} micro-batches under "
-            "way (1F1B)."
+            f"{min(many.pipeline - found.stage, found.recipe.micro_batches)} micro-batches in "
+            "flight (1F1B)."
         )
     if many.context > 1:
         how = {"ring": "ring attention", "ulysses": "Ulysses' exchange of heads"}
         yield (
-            f"{many.context} devices have {found.recipe.sequence // many.context} tokens of each "
-            f"sequence, by {how[many.context_method]}; ZeRO cuts among them too."
+            f"Each of the {many.context} devices has "
+            f"{found.recipe.sequence // many.context} tokens of each sequence, by "
+            f"{how[many.context_method]}; ZeRO shards across them too."
         )
     if many.zero and many.shards == 1:
         yield (

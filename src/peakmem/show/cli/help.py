@@ -31,7 +31,7 @@ _KINDS = {str: "NAME", int: "N", float: "X"}  # values of options that declare n
 class Group:
     """Commands or options under one title."""
 
-    #: Empty for what every call needs, which stands first and is never folded.
+    #: Empty for the arguments that every call needs; they come first and are never folded.
     title: str
     #: The name of each, with its value, and what it does.
     rows: tuple[tuple[str, str], ...]
@@ -62,7 +62,7 @@ class Group:
 def page(head: Sequence[str], groups: Sequence[Group], end: Sequence[str], note: str) -> str:
     """Return the help, in at most `LINES` lines if its groups folded are short enough.
 
-    Groups are unfolded from the first one on while they fit. `note`, the line before `end`, says
+    Groups are unfolded in order, each if it still fits. `note`, the line before `end`, says
     how to unfold the others; if it is empty, all are unfolded.
     """
     is_open = [True] * len(groups)
@@ -162,7 +162,7 @@ def _row(parameter: Any) -> tuple[str, str]:
 
 
 def _call(parameter: Any) -> str:
-    """The parameter as a command line that needs it has it: `LAB`, `[LAB]...`, `--out OUT`."""
+    """The parameter as the usage line shows it: `LAB`, `[LAB]...`, `--out OUT`."""
     if isinstance(parameter, TyperOption):
         return f"{max(parameter.opts, key=len)} {_value(parameter)}"
     name = parameter.metavar or parameter.name.upper()

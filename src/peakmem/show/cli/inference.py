@@ -83,5 +83,5 @@ def _refuse_training(step: Step) -> None:
     if given:
         verb = "belongs" if len(given) == 1 else "belong"
         raise ValueError(
-            f"{' and '.join(given)} {verb} to training; leave out either that or --inference"
+            f"{' and '.join(given)} {verb} to training; leave out --inference or these options"
         )

@@ -158,7 +158,7 @@ class Step:
     def __post_init__(self) -> None:
         for one, other in (("model", "config"), ("json", "export"), ("json", "quiet")):
             if getattr(self, one) and getattr(self, other):
-                raise ValueError(f"--{one} and --{other} exclude each other; leave one out")
+                raise ValueError(f"--{one} and --{other} can't be combined; leave one out")
         if self.by not in (known := ("layer", "module")):
             raise ValueError(
                 f"--by {self.by!r} is unknown{did_you_mean(self.by, known)}; use layer or module"

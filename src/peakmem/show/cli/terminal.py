@@ -51,7 +51,7 @@ def fitted(text: str, to: TextIO) -> str:
 
 
 def wrapped(text: str, columns: int) -> str:
-    """Return the text with each line that is too long wrapped at blanks, and indented below.
+    """Return the text with long lines wrapped at spaces, and their continuations indented.
 
     A word longer than a line and a command in backticks or after an arrow stay whole.
 

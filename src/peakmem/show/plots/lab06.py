@@ -56,7 +56,7 @@ def draw_live_bytes(meters: Mapping[str, Any], budget_bytes: int) -> Figure:
         ax.plot(share, levels, color=colour, linestyle=dashes, linewidth=2.2, label=name)
     ax.axhline(budget_bytes / _MIB, color="black", linestyle=":", linewidth=1.5, label="budget")
     ax.set_ylim(bottom=0)
-    labelled(ax, "operators run (percent of all)", "live beside x and weights (MiB)")
+    labelled(ax, "operators run (percent of all)", "live besides x and weights (MiB)")
     return figure
 
 

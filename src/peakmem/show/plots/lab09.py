@@ -50,6 +50,6 @@ def draw_model_bytes(schemes: Mapping[str, float], cards: Mapping[str, float]) -
             name, (gb, 1.01), xycoords=("data", "axes fraction"), ha="center", fontsize=10
         )
     axes.set_xlim(0, 1.12 * max(*schemes.values(), *cards.values()))
-    axes.set_xlabel("GB of weights; dashed: what a GPU reports", fontsize=LABEL_SIZE)
+    axes.set_xlabel("GB of weights; dashed: the memory a GPU reports", fontsize=LABEL_SIZE)
     axes.tick_params(labelsize=TICK_SIZE)
     return figure

@@ -54,7 +54,7 @@ class _Floats(Calculator):
         super().__init__(
             {
                 "format": ipywidgets.Dropdown(options=list(FORMATS), description="format"),
-                "other": ipywidgets.Dropdown(options=list(FORMATS), description="beside it"),
+                "other": ipywidgets.Dropdown(options=list(FORMATS), description="compare with"),
             },
             question="Which number do these bits stand for?" if predict else None,
             presets={

@@ -22,7 +22,7 @@ class Frame:
     step: Step
     #: Whether the step repeats a forward.
     again: bool
-    #: Like `end`, in the chain's unit of time.
+    #: When the step starts; like `end`, in the chain's unit of time.
     start: float
     #: When the step ends.
     end: float

@@ -40,7 +40,7 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
 }
 _PLACES: dict[str, Callable[[Tensor], str]] = {
     "owner": lambda tensor: tensor.owner.replace("_", " "),
-    "module": lambda tensor: tensor.layer or "none of torch.nn's",
+    "module": lambda tensor: tensor.layer or "outside torch.nn",
     "source line": lambda tensor: tensor.name,
 }
 _ROWS = 7  # of a table of places; the rest is summed up
@@ -52,8 +52,8 @@ def memory_snapshot(path: str | Path | None = None, *, predict: bool = False) ->
     """Return a calculator of memory snapshots: memory over time, and what holds it.
 
     It begins with the file at `path`, as `torch.cuda.memory._dump_snapshot` writes it, or else with
-    generated examples; a viewer opens other files with a button. Files of more than 10 MB, which a
-    page can't send, are for `path`.
+    generated examples; a viewer opens other files with a button. Pass files of more than
+    10 MB, which a page can't send, as `path`.
 
     Traits: snapshot (an example, or an opened file's name), by ("owner", "module" or "source
     line"), from_peak (the moment that is shown: allocations and frees after the peak, or before it
@@ -87,7 +87,7 @@ class _MemorySnapshot(Calculator):
         super().__init__(
             {
                 "snapshot": choice(options=list(_EXAMPLES), description="snapshot"),
-                "by": choice(options=list(_PLACES), description="who, by"),
+                "by": choice(options=list(_PLACES), description="group by"),
                 "from_peak": slider,
             },
             question="What percent of the peak does its largest owner hold?" if predict else None,

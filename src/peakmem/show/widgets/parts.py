@@ -45,7 +45,7 @@ def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
 
 
 def unbroken_table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...]) -> str:
-    """Return a table whose cells, short all of them, stay on one line each."""
+    """Return a table whose cells are short and stay on one line each."""
     return f'<div class="peakmem-nowrap">{table(rows, head)}</div>'
 
 

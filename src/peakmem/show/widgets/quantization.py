@@ -27,7 +27,7 @@ __all__ = ["quantization"]
 _USES = {"generate text": "inference", "train with QLoRA": "qlora"}
 _CONTEXT = 4096  # tokens in the cache, of one sequence
 _RANK = 64  # of the adapters
-_SAMPLE = (64, 1024)  # weights: their error is known to some thousandths of itself
+_SAMPLE = (64, 1024)  # weights: enough to know the error to a few thousandths of it
 
 
 def quantization(*, predict: bool = False) -> Calculator:

@@ -3,7 +3,7 @@
 A string appears in milliseconds, but a new matplotlib figure takes a tenth of a second. Pictures
 are 480 units wide and scale with the page. On a projector of 1280 by 720, they are 660 pixels wide:
 text of 14 units is 19 pixels high, and 390 units of height leave room for the guess. Their
-background is white in JupyterLab's dark theme too, as that of matplotlib's figures.
+background is white in JupyterLab's dark theme too, like that of matplotlib's figures.
 """
 
 from __future__ import annotations
