@@ -75,7 +75,7 @@ peakmem.lab("lab01_formats")
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-integer_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.1 Integers, three ways (core, 2 points, 9 minutes)
 #
-# An *encoding* says what each bit of an integer is worth; int8 and int4 weights are stored this way.
+# An *encoding* says what each bit is worth; int8 and int4 weights are such integers.
 # With $n$ bits:
 #
 # | encoding | what the bits are worth | range |
@@ -326,8 +326,7 @@ lab01.bit_flipper(decode_fp32)
 # ## 1.4 What a format can hold (core, 2 points, 8 minutes)
 #
 # fp32 is one of a family. With $e$ exponent bits and $m$ mantissa bits (the stored fraction), the rest
-# follows: the bias is $2^{e-1} - 1$, and exponent fields of all zeros or all ones mean what they mean in
-# fp32.
+# follows: the bias is $2^{e-1} - 1$, and exponent fields 0 and all ones mean what they mean in fp32.
 # Exponent bits buy **range**, mantissa bits buy **precision**.
 #
 # Write `format_limits(exponent_bits, mantissa_bits)`, with $e$ from 2 to 11 and $m$ from 1 to 52. Return a
@@ -797,7 +796,7 @@ score("lab01-find_the_leak", globals())
 #
 # Write `encode_fp32(x)`:
 # - `x` is any Python float. Return the pattern of the nearest fp32 number as an integer.
-# - From $2^{128} - 2^{103}$ on, half a gap above the largest number, the answer is infinity.
+# - From half a gap above the largest number on, $2^{128} - 2^{103}$, the answer is infinity.
 # - Below $2^{-126}$ the gap stays $2^{-149}$. Magnitudes up to $2^{-150}$ round to zero
 #   ($2^{-150}$ is a tie, and 0 is even).
 # - 0.0, $-0.0$, the infinities, and NaN (any NaN pattern) have patterns of their own: handle them

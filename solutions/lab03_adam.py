@@ -407,16 +407,15 @@ if predicted(predicted_saving, question="bytes per parameter that mixed precisio
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-recipes-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Mind the 12.** Published figures say "12 bytes per parameter" for the optimizer, or 16, or 18. Adam
-# itself adds 8. The 12 counts a third float32 value: the gradient in float32 training, the master weights
-# in mixed precision. Both recipes total 16, 2800 GB for GPT-3, for different reasons. Ask what a figure
-# counts.
+# itself adds 8; the other 4 are the gradient in float32 training, the master weights in mixed precision. Both
+# total 16, 2800 GB for GPT-3, for different reasons. Ask what a figure counts.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-largest_model-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.3 The largest model that fits (core, 1 point, 4 minutes)
 #
 # Now turn the question around: activations take their share of a budget, and parameters fill the rest. Write
 # `largest_model(recipe, budget_bytes, activation_bytes)`: the largest whole number of parameters whose
-# training fits. A budget filled exactly still fits. If not even the activations fit, the answer is 0. An unknown
+# training fits; an exact fit counts. If not even the activations fit, the answer is 0. An unknown
 # recipe raises an error, as in 3.2.
 #
 # *Example:* 1000 bytes with 100 of activations, `"fp32"`: 900 bytes hold 56 parameters of 16 bytes.
@@ -747,10 +746,9 @@ except ImportError:  # without ipywidgets, a still picture
 #
 # `two_stages` below trains on half of the batches at a learning rate of 0.1 and on the rest at 0.01. Its results
 # are right. `make_optimizer(lr=...)` returns SGD with momentum, which keeps one velocity per parameter, $P$ in
-# all, made in its first step. The optimizer has `step()` and `zero_grad()`, and no `param_groups`. Activations
-# are tiny.
+# all, made in its first step. It has `step()` and `zero_grad()`, no `param_groups`. Activations are small.
 #
-# The *meter* runs code and counts the live bytes after each operator.
+# The *meter* counts the live bytes after each operator.
 #
 # **Predict first.** What is the peak of `two_stages`, in $P$?
 
@@ -787,7 +785,7 @@ if predicted(predicted_peak, question="the peak of two_stages, in P?"):
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # What holds the extra $P$? Write `train_in_two_stages`, which returns the same losses and leaves the same
-# weights, with a peak of at most $3.5\,P$. Give each stage a new optimizer.
+# weights, with a peak of at most $3.5\,P$. Each stage has a new optimizer.
 #
 # *Points:* same results 1, peak below the bound 1, measured at grading.
 

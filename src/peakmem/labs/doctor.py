@@ -81,9 +81,7 @@ def labs_here(has_gpu: bool) -> dict[str, str]:
     """
     left_out = {} if has_gpu else GPU_EXERCISES
     return {
-        lab: f"all but {left_out[lab]}, which needs a CUDA GPU"
-        if lab in left_out
-        else "everything"
+        lab: f"all but {left_out[lab]}, which needs a CUDA GPU" if lab in left_out else "everything"
         for lab in HIDDEN_MODULES
     }
 

@@ -58,8 +58,12 @@ def segment_sliders(peak_activations: Callable[..., float]) -> Any:
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_formatter("")
         ax.legend()
-        said = f"{layers} layers: {least:g} units with segments of {best}, {peaks[-1]:g} with all kept"
+        said = (
+            f"{layers} layers: {least:g} units with segments of {best}, {peaks[-1]:g} with all kept"
+        )
         ax.set_title(said)
         return figure, f"Peak over segment length. {said}."
 
-    return explore(draw, layers=[8, 16, 24, 36, 48, 64, 96], saved_per_layer=[1, 2, 4, 6, 10, 17, 34])
+    return explore(
+        draw, layers=[8, 16, 24, 36, 48, 64, 96], saved_per_layer=[1, 2, 4, 6, 10, 17, 34]
+    )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from peakmem.show.explore import explore
 from peakmem.plan.chain import Chain
 from peakmem.plan.simulator import Simulation, simulate
 from peakmem.plan.treatments import Treatment, treated
+from peakmem.show.explore import explore
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -156,8 +156,8 @@ def choice_sliders(worth_swapping: Callable[..., str]) -> Any:
         links, speeds = ([10 ** (low + i / 20) for i in range(61)] for low in (0, 12.5))
         rows = [[worth_swapping(stage, link * 1e9, speed) for link in links] for speed in speeds]
         return draw_choices(links, speeds, rows), (
-            f"The choice for a layer of width {width} with {layers_between} layers in between, over "
-            "the link's bandwidth and the device's operations per second."
+            f"The choice for a layer of width {width} with {layers_between} layers in between, "
+            "over the link's bandwidth and the device's operations per second."
         )
 
     return explore(

@@ -38,7 +38,9 @@ class OwnersAdam:
             mine = torch.tensor([rank if p.grad is not None else world for p in self._params])
             dist.all_reduce(mine, op=dist.ReduceOp.MIN)
             self._owners = mine.tolist()
-            owned = [p for p, owner in zip(self._params, self._owners, strict=True) if owner == rank]
+            owned = [
+                p for p, owner in zip(self._params, self._owners, strict=True) if owner == rank
+            ]
             self._adam = torch.optim.Adam(owned or [torch.zeros(1)])
         self._adam.step()
         for p, owner in zip(self._params, self._owners, strict=True):

@@ -24,7 +24,14 @@ def attention_mib(attention: Callable[..., Any], seq: int, *, backward: bool) ->
     """
     from peakmem.probes import lab10  # here, so that drawing loads no torch
 
-    sizes: dict[str, Any] = {"batch": 1, "heads": 1, "seq": seq, "head_dim": 64, "block": 128, "seed": 0}
+    sizes: dict[str, Any] = {
+        "batch": 1,
+        "heads": 1,
+        "seq": seq,
+        "head_dim": 64,
+        "block": 128,
+        "seed": 0,
+    }
     if backward:
         found = lab10.run_backward(attention, "one", True, causal=False, **sizes)
     else:
@@ -36,7 +43,13 @@ def loss_mib(loss: Callable[..., Any], tokens: int, vocab: int, chunk: int) -> f
     """Return the MiB that `loss(x, weight, targets, chunk)` and backward take besides arguments."""
     from peakmem.probes import lab10
 
-    sizes: dict[str, Any] = {"tokens": tokens, "vocab": vocab, "chunk": chunk, "width": 32, "seed": 0}
+    sizes: dict[str, Any] = {
+        "tokens": tokens,
+        "vocab": vocab,
+        "chunk": chunk,
+        "width": 32,
+        "seed": 0,
+    }
     return float(lab10.run_loss(loss, True, True, **sizes)["rise_bytes"]) / _MIB
 
 

@@ -1,4 +1,4 @@
-"""What a lab's first cell calls: it names the lab and its device, and hides modules that would solve it."""
+"""What a lab's first cell calls: names the lab and its device, and hides modules that solve it."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_an_error_is_shown_with_the_students_own_line(capsys):
 
 def test_the_same_error_is_shown_once(capsys):
     cases = [Case((1,), 2, "Add numbers"), Case((2,), 3), Case(("a",), "b")]
-    lines, message = printed(capsys, lambda x: x + (), cases)
+    lines, message = printed(capsys, lambda x: x + (), cases)  # noqa: RUF005
     assert lines[3:] == ["✘ <lambda>(2): the same error", *lines[4:]]
     assert "can only concatenate str" in lines[5]
     assert message.startswith("Add numbers. <lambda>(1): Expected 2, but your function raised")

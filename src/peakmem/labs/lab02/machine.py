@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import torch
 
-from peakmem.measure.reference_models import GPT
 from peakmem.core.units import GB
+from peakmem.measure.reference_models import GPT
 
 __all__ = ["machine_bytes", "parameters_by_torch"]
 

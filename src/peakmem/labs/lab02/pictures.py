@@ -6,8 +6,8 @@ import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from peakmem.labs.figures import show_figure
 from peakmem.core.units import GB, both
+from peakmem.labs.figures import show_figure
 
 __all__ = ["memory_sliders", "show_memory_over_length", "show_models"]
 

@@ -11,14 +11,14 @@ import torch
 from torch import nn
 from tqdm.auto import tqdm
 
+from peakmem.core.units import both
 from peakmem.labs.figures import show_figure
 from peakmem.labs.lab02.machine import machine_bytes
-from peakmem.specs.ledger import Ledger
 from peakmem.measure.meter import MemoryMeter
 from peakmem.measure.reference_models import GPT, training_step
 from peakmem.probes import Namespace
 from peakmem.probes.lab02 import evaluate_batches, find_the_leak, losses_bound
-from peakmem.core.units import both
+from peakmem.specs.ledger import Ledger
 
 __all__ = [
     "evaluation_losses",

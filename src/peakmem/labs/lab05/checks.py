@@ -111,7 +111,9 @@ def validation_of(validate: Function) -> Callable[[], tuple[Any, ...]]:
         said = f"within {most / _MIB:.1f} MiB" if peak <= most else f"{peak / _MIB:.1f} MiB"
         mode = "training mode" if results["training"] else "evaluation mode"
         loss = results["loss"]
-        if isinstance(loss, float):  # rounded, so that a mistake's loss is known however it is summed
+        if isinstance(
+            loss, float
+        ):  # rounded, so that a mistake's loss is known however it is summed
             loss = round(loss, _DIGITS)
         return loss, f"gradients {results['gradients']}", mode, said
 
@@ -150,7 +152,9 @@ class _Loader:
     def __iter__(self) -> Iterator[tuple[float]]:
         self.loops += 1
         if self.loops > 1:
-            raise ValueError("the loader started over: call iter(loader) once, and take all batches from that")
+            raise ValueError(
+                "the loader started over: call iter(loader) once, and take all batches from that"
+            )
         return ((slope,) for slope in self.slopes)
 
 

@@ -99,7 +99,10 @@ def gradient_errors(accumulate_gradients: Callable[..., Any]) -> dict[str, float
         "short last one counts 1/5": (_gradient(_by_pieces(x, y, lambda size: 1 / count)), full),
         "mean of means over tokens": _over_tokens(x, labels),
         "each micro-batch clipped": (_gradient(_by_pieces(x, y, share, clip)), _gradient(clipped)),
-        "batch norm": (_gradient(divided, nn.BatchNorm1d(16)), _gradient(whole, nn.BatchNorm1d(16))),
+        "batch norm": (
+            _gradient(divided, nn.BatchNorm1d(16)),
+            _gradient(whole, nn.BatchNorm1d(16)),
+        ),
     }
     return {
         name: float((got - expected).norm() / expected.norm())

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 __all__ = ["outlier_inputs", "rounding_losses", "weight_matrix"]
 
 
-
 def weight_matrix(rows: int = 256, columns: int = 512) -> Tensor:
     """Return weights as trained layers have them: rows of unequal sizes, and a few large values.
 
