@@ -16,8 +16,8 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 8: one model on many processes
 #
-# Training a model with 7.5 billion parameters takes 120 GB before the first activation. When ZeRO was published, the largest
-# GPUs had 32 GB. But 64 of them have 2 TB together. So ZeRO gives each GPU one share of the model, and gathers the other
+# Training a model with 7.5 billion parameters takes 120 GB before the first activation. In 2019, ZeRO's authors had
+# GPUs with 32 GB each. But 64 of them have 2 TB together. So ZeRO gives each GPU one share of the model, and gathers the other
 # shares just before they're needed.
 #
 # In this lab you write ZeRO's three stages. They run on real processes, called *ranks*, which share no memory and
@@ -25,8 +25,8 @@
 #
 # **You will be able to**
 # - say what a rank holds at each stage of ZeRO, and check it with a meter in each rank;
-# - sum a tensor over all ranks while each sends less than twice its bytes;
-# - keep replicas equal that train on different data, and shard Adam's moments;
+# - sum a tensor over all ranks, each of which sends less than twice the tensor's bytes;
+# - keep replicas equal while they train on different data, and shard Adam's moments;
 # - (stretch) shard gradients and weights, and measure the traffic that this costs.
 #
 # | exercise | part | minutes | points |
@@ -67,7 +67,7 @@ MIB = 2**20
 #
 # `launch(function, world_size, *args)` starts `world_size` processes, calls the function in each, and returns their results as a list. Inside a rank,
 # `dist.get_rank()` is its number, counted from 0, and `dist.get_world_size()` is the number of ranks. If a rank raises an
-# error, or all ranks wait for each other, `launch` stops them and reports which rank it was.
+# error, or all ranks wait for each other, `launch` stops them and reports which rank failed, or where each one waits.
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab08-ranks", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -92,7 +92,7 @@ for said in launch(around, 4):
 # ## 8.1 What a rank holds (core, 2 points, 7 minutes)
 #
 # The *model states* are weights, gradients and optimizer state. In plain data parallelism (stage 0), every rank holds a full copy of
-# all three. Each stage of ZeRO (Rajbhandari and others, 2020) *shards* one more of them: each rank keeps one share only.
+# all three. Each stage of ZeRO (Rajbhandari and others, 2019) *shards* one more of them: each rank keeps one share only.
 #
 # | stage | sharded |
 # |---|---|
@@ -162,7 +162,7 @@ score("lab08-model_state_bytes", globals())
 stages_sliders(model_state_bytes)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-ring_all_reduce-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# The sliders call your function. From how many ranks on does stage 1 hardly help any more, and why?
+# The sliders call your function. Beyond how many ranks does stage 1 save hardly anything more, and why?
 #
 # ## 8.2 All-reduce around a ring (core, 5 points, 20 minutes)
 #
@@ -172,7 +172,7 @@ stages_sliders(model_state_bytes)
 # A ring avoids that. Each rank cuts its tensor into $N$ chunks, sends to the next rank only, and receives from the previous one only.
 # 1. *Reduce-scatter*, $N - 1$ steps: each rank sends a chunk, receives another, and adds it to its own. In step $s = 0, 1, \dots$ rank $r$ sends chunk
 #    $(r - s) \bmod N$. A chunk collects one more rank's values in each step, so in the end chunk $(r + 1) \bmod N$ of rank $r$ is the full sum.
-# 2. *All-gather*, $N - 1$ more steps: the finished chunks travel around, and each replaces what is in its place.
+# 2. *All-gather*, $N - 1$ more steps: the finished chunks travel around, and replace the unfinished ones.
 #
 # With three ranks, rank 0 does this:
 #
@@ -183,7 +183,7 @@ stages_sliders(model_state_bytes)
 # | 2 | 1 | 0 | replaces its own |
 # | 3 | 0 | 2 | replaces its own |
 #
-# So each rank sends $2 (N - 1)$ chunks, however many ranks there are: less than twice its tensor.
+# So each rank sends $2 (N - 1)$ chunks, each an $N$-th of its tensor: less than twice the tensor, however many ranks there are.
 #
 # Write `ring_all_reduce(x)`. In place, the 1-D tensor `x` becomes the sum over all ranks. Return nothing.
 # - Use only `dist.send`, `recv`, `isend`, `irecv` and `batch_isend_irecv`.
@@ -274,7 +274,7 @@ def ring_case(world, length, hint):
 self_check(
     wrong_chunks,
     [
-        ring_case(2, 12, "Step 0 adds the chunk received; step 1 replaces a chunk by it."),
+        ring_case(2, 12, "Step 0 adds the chunk it receives; step 1 overwrites a chunk with it."),
         ring_case(3, 12, "Compare the chunk of each step with the table."),
         ring_case(3, 13, "Chunk sizes differ by one: cut the buffer to the chunk received."),
         ring_case(4, 3, "Some chunks are empty. Either send them too, or skip them on both sides."),
@@ -307,8 +307,9 @@ if predicted(predicted_sent_mib, question="How many MiB does each rank send?"):
                 "to everyone": sent_times(to_everyone, [2, 3, 4]),
             },
         ),
-        "What a rank sends, in times x, over 2 to 8 ranks. To everyone is a line from 1 to 7. The ring "
-        "rises from 1 and stays below 2. Metered marks at 2, 3 and 4 ranks lie on both curves.",
+        "What a rank sends, in multiples of x, over 2 to 8 ranks. To everyone is a line from 1 to "
+        "7. The ring rises from 1 and stays below 2. Metered marks at 2, 3 and 4 ranks lie on both "
+        "curves.",
     )
 
 # %% nbgrader={"grade": true, "grade_id": "lab08-ring_all_reduce", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
@@ -321,24 +322,24 @@ score("lab08-ring_all_reduce", globals())
 
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-data_parallel-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* However many ranks there are, a ring sends less than twice `x`. That makes it affordable to sum every gradient in every step.
+# *What the picture shows.* However many ranks there are, each rank of a ring sends less than twice `x`. So you can afford to sum every gradient in every step.
 #
 # ## 8.3 Replicas (core, 4 points, 15 minutes)
 #
 # In *data parallelism*, each rank has a full copy of the model and its own samples. If the copies start equal and always update with the same
-# gradient, they stay equal. And if all batches have the same size, the mean of the ranks' gradients is the gradient of all samples
-# together. So averaging is all that has to be added to ordinary training.
+# gradient, they stay equal. And if each rank's loss is the mean over equally many samples, the mean of the ranks' gradients
+# is the gradient of the mean over all samples. So averaging is all you have to add to ordinary training.
 #
 # Write `class DataParallel(module)`, which is called like the module.
 # - In `__init__`, all parameters and buffers become those of rank 0: `dist.broadcast(tensor.data, 0)`.
-# - When `backward()` returns, each `.grad` is the mean over ranks. If no rank used a parameter, its `.grad` stays `None`; all ranks use the same ones. Gradients add up over passes, as always.
+# - When `backward()` returns, each `.grad` is the mean over ranks. All ranks use the same parameters; if none used a parameter, its `.grad` stays `None`. Gradients add up over passes, as always.
 # - Passes inside `with model.no_sync():` add up gradients on each rank, and send nothing. The next pass outside averages everything that has added up.
 #
-# *Hint:* `p.register_post_accumulate_grad_hook(f)` calls `f(p)` during backward, as soon as `p.grad` is ready. It rejects parameters that don't require a gradient. Here you may use `dist.all_reduce`.
+# *Hint:* `p.register_post_accumulate_grad_hook(f)` calls `f(p)` during backward, as soon as `p.grad` is ready. Registering fails for parameters that don't require a gradient. Here you may use `dist.all_reduce`.
 #
 # *Points:* start 1, gradients 2, `no_sync` 1 (values and bytes). *Example:* if two ranks have gradients 1 and 3, both end with 2.
 #
-# **Predict first.** Four passes before each update, three of them in `no_sync()`. What percentage of the bytes is sent, compared with averaging all four?
+# **Predict first.** Four passes before each update, three of them in `no_sync()`. What percentage of the bytes is sent, compared with averaging after every pass?
 
 # %%
 predicted_percent_sent = None  # your prediction, in percent
@@ -442,7 +443,7 @@ self_check(
         Case(
             (3, 2),
             by_one_process(3),
-            "Average .grad: it has everything that has added up.",
+            "Average .grad: it holds everything added up so far.",
             label="three, two of them quiet",
         ),
         Case(
@@ -482,7 +483,7 @@ score("lab08-data_parallel", globals())
 # After 8.3, all ranks have the same gradients, and each computes the same update: $N$ times the work, and $N$ copies of both moments. At
 # stage 1, each rank keeps moments for its share of each tensor only. It updates that share, and receives the other shares from the other ranks.
 #
-# Write `class ShardedAdam(params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)` with `step()` and `zero_grad()`. For a tensor in its step number $t$,
+# Write `class ShardedAdam(params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)` with `step()` and `zero_grad()`. For a tensor's step number $t$,
 #
 # $$m \leftarrow \beta_1 m + (1-\beta_1)\, g, \quad v \leftarrow \beta_2 v + (1-\beta_2)\, g^2, \quad
 # w \leftarrow w - \text{lr}\, \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + \epsilon}$$
@@ -491,7 +492,7 @@ score("lab08-data_parallel", globals())
 # - Between steps, a rank keeps at most $8P/N$ bytes for $P$ float32 parameters, plus 1 KiB per tensor. One tensor may be larger than all others together, so shard each tensor, not the list.
 # - Parameters change in place. Afterwards they have the same bits on all ranks.
 #
-# *Hint:* `dist.all_gather(list_of_tensors, mine)` fills the list with every rank's `mine`. All must have one size, so pad each tensor to $N \lceil n/N \rceil$ values. The list may be the chunks of one tensor.
+# *Hint:* `dist.all_gather(list_of_tensors, mine)` fills the list with every rank's `mine`. All must have the same size, so pad each tensor to $N \lceil n/N \rceil$ values. The list may be the chunks of one tensor.
 #
 # *Points:* equals Adam 2, state 2, ranks equal 1. *Example:* 10 values on 4 ranks: rank 0 updates values 0 to 2, rank 3 value 9 only, and each keeps 2 · 3 moments.
 #
@@ -578,7 +579,7 @@ def stepped(world):
 
 
 def off_by(number, world):
-    """Return by how much a tensor of some rank differs from torch's Adam at most, in steps of lr."""
+    """Return how far a tensor of any rank is from torch's Adam at most, in units of lr."""
     options, gain = RUNS[world]
     _, right = lab08.adam.updated(torch.optim.Adam, SHAPES, MISSING, options, 0, gain)
     found = [torch.tensor(rank["params"][number]) for rank in stepped(world)["ranks"]]
@@ -646,7 +647,7 @@ self_check(
         Case(
             (2,),
             [],
-            "Write into p.grad nowhere, not through a view either.",
+            "Never write into p.grad, not even through a view.",
             function=gradients_changed,
             label="gradients changed",
         ),
@@ -693,7 +694,7 @@ score("lab08-sharded_adam", globals())
 # At stage 3 the weights are sharded too. The forward pass below gathers each layer's weights from the ranks' shards, and records their diagonals. Its results are correct. But at
 # its peak, each rank holds the weights of all layers, as at stage 0.
 #
-# Copy it as `replicated_by_mistake(x, shards)`, and fix it. `shards` has one rank's shares of the layers' weights, flat and without padding; don't change them. With 8 layers of 2.25 MiB on 2 ranks, a rank's peak is at most 15.75
+# Copy it as `replicated_by_mistake(x, shards)`, and fix it. `shards` has one rank's shares of the layers' weights, flat and without padding; don't change them. With 8 layers of 2.25 MiB on 2 ranks, a rank's peak may be at most 15.75
 # MiB: its shards (9 MiB) and three full layers. *Points:* same results 1; peak 1, which needs the results.
 #
 # **Predict first.** How many MiB does a rank hold at the peak of the code below?
@@ -800,14 +801,14 @@ score("lab08-find_the_leak", globals())
 # No: in data parallelism each rank holds all weights, gradients and optimizer state, however many ranks
 # there are. More ranks only shrink each one's part of the batch. ZeRO divides all three: stage 1 the optimizer,
 # which is the largest part, stage 2 the gradients, stage 3 the weights, and then more GPUs do help, since a
-# share is an N-th. Stages 1 and 2 send about as many bytes as before; stage 3 gathers the weights in
+# share is one N-th. Stages 1 and 2 send about as many bytes as before; stage 3 gathers the weights in
 # forward and again in backward: 50% more.
 # ### END SOLUTION
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **The core ends here.** You should now be able to say:
 # - Replicas hold everything $N$ times. ZeRO's stages shard the optimizer state, the gradients, the weights.
-# - A ring sums over ranks, and each rank sends less than twice its bytes.
+# - A ring sums a tensor over ranks, and each rank sends less than twice the tensor's bytes.
 # - The mean of the ranks' gradients is the gradient of all their samples, and `no_sync` saves traffic.
 # - Sharding saves memory only if nothing keeps what was gathered.
 
@@ -815,7 +816,7 @@ score("lab08-find_the_leak", globals())
 # ## 8.7 Sharded gradients (stretch, 3 points, 15 minutes)
 #
 # At stage 2, each parameter has one *owner*. During backward, as soon as a gradient is ready, all ranks reduce it to its owner, and all others free it. So
-# they never hold all gradients at once.
+# no rank ever holds all gradients at once.
 #
 # Write `shard_gradients(module)`. Return something that keeps your hooks alive, such as a list. From then on, when `backward()` returns, each gradient is on one rank only, as
 # the mean over ranks; on all others `.grad` is `None`.
@@ -897,7 +898,7 @@ self_check(
         Case(
             (2,),
             [1, 1, 1, 1],
-            "One owner keeps each; all others set p.grad to None.",
+            "Its owner keeps a gradient; all others set p.grad to None.",
             label="ranks that keep each",
         ),
         Case(
@@ -944,7 +945,7 @@ score("lab08-shard_gradients", globals())
 # Write `class ShardedLayers(layers)`, an `nn.Module` that runs its layers in order. `layers` is a list of modules, the same on all ranks, each with one input, such as a `Linear` or a `Sequential`.
 # - `parameters()` yields this rank's shards, one for each layer that has parameters. After backward, a shard's `.grad` is its part of the mean over ranks. So any optimizer works.
 # - A layer may occur twice in the list: it has one shard. Some layers have no parameters.
-# - *Points:* outputs and updates 3. Peak 2: at most the bytes of all layers, which are full when you get them, plus three layers; full states would take three times all layers. Traffic 1: in a step, a rank sends at most three times the parameters' bytes.
+# - *Points:* outputs and updates 3. Peak 2: at most the bytes of all layers, which you receive whole, plus three layers; unsharded states would take three times all layers. Traffic 1: in a step, a rank sends at most three times the parameters' bytes.
 #
 # *Plan:* write an `autograd.Function` for one layer, which gets `x` and the shard. Its `forward` runs without a graph, so save `x` and the shard only. In `backward`, `functional_call(layer, {name: tensor}, (x,))` runs the layer with gathered weights, and `torch.autograd.grad` gives all gradients. Once you have a
 # layer's shard, note the shapes of its own parameters, and set `p.data = torch.empty(0)`.
@@ -1092,7 +1093,7 @@ self_check(
         Case(
             (3, 2),
             0.0,
-            "Pad; and make one shard for a layer that occurs twice, or consists of several.",
+            "Pad; and make one shard of a layer that occurs twice, or that contains others.",
             label="after two, 3 ranks",
         ),
         Case(
@@ -1144,6 +1145,6 @@ score("lab08-sharded_layers", globals())
 #
 # ## What you should now be able to say
 #
-# - Each gradient has an owner, and hooks reduce it as soon as it's ready.
+# - Each gradient has an owner, and hooks reduce it there as soon as it's ready.
 # - Weights are needed one layer at a time, so a rank can store a share and gather the rest.
-# - ZeRO-3 sends up to three times the parameters' bytes per step; replicas send twice.
+# - ZeRO-3 sends up to three times the parameters' bytes per step; replicas, up to twice.

@@ -18,8 +18,8 @@
 #
 # Llama 2 7B has 6.74 billion weights: 27 GB in float32, 13.5 GB in 16 bits. *Quantization* stores each weight as a
 # whole number, a code of 8 or 4 bits. Many codes share one float, the *step* from one code to the next. In 4 bits the
-# model takes under 4 GB. What it costs is precision, and this lab is about which weights should share a step so that
-# it costs little.
+# model takes under 4 GB. The price is precision, and this lab is about which weights should share a step to keep that
+# price low.
 #
 # **You will be able to**
 # - quantize weights with one step for all, one per row and one per block, and say which error each leaves;
@@ -178,7 +178,7 @@ self_check(
     ],
     equal=close(1e-5),
 )
-if predicted(predicted_zeros, question="which share of 4-bit codes is 0?"):
+if predicted(predicted_zeros, question="what share of the 4-bit codes is 0?"):
     for name, axis in (("one step", None), ("one step per row", 0)):
         print(
             f"{name:16} {(codes_of(WEIGHT, 4, axis) == 0).double().mean():.1%} of the codes are 0"
@@ -216,8 +216,8 @@ kinds = {
 errors = {name: [output_error(make(b)) for b in bits] for name, make in kinds.items()}
 show_figure(
     draw_errors(bits, errors),
-    "Error of the output over bits, on a log scale. From some bits on, each bit halves it. One step is "
-    "several times worse than one per row, and blocks are twice as good as rows.",
+    "Error of the output over bits, on a log scale. After the first few bits, each bit halves it. "
+    "One step is several times worse than one per row, and blocks are twice as good as rows.",
 )
 print("With 4 bits:", ", ".join(f"{name} {found[2]:.0%}" for name, found in errors.items()))
 
@@ -239,12 +239,12 @@ print("With 4 bits:", ", ".join(f"{name} {found[2]:.0%}" for name, found in erro
 #    $-\mathrm{low} / s$, rounded.
 # 3. The code is $x / s$, rounded, plus the zero point, clipped to 0 and $2^b - 1$.
 #
-# `axis`, and the shapes of `scale` and `zero_point`, are as in 9.1. Leave `zero_point` a float tensor: `q - zero_point`
-# would wrap around in uint8.
+# `axis`, and the shapes of `scale` and `zero_point`, are as in 9.1. Keep `zero_point` a float tensor: in uint8,
+# `q - zero_point` would wrap around.
 #
 # *Example:* 0.0, 1.0 and 5.1 in 8 bits: the step is 0.02, the zero point 0, the codes 0, 50 and 255.
 #
-# **Predict first.** By which factor is the error of `relu(WEIGHT)` smaller than with symmetric codes of 8 bits?
+# **Predict first.** By what factor is the error of `relu(WEIGHT)` smaller than with symmetric 8-bit codes?
 
 # %%
 predicted_gain = None  # your prediction, a number
@@ -337,7 +337,7 @@ self_check(
     ],
     equal=close(1e-5),
 )
-if predicted(predicted_gain, question="by which factor is the error smaller?"):
+if predicted(predicted_gain, question="by what factor is the error smaller?"):
     x = WEIGHT.relu()
     q, scale, zero_point = quantize_affine(x, 8)
     gain = (there_and_back(x, 8) - x).norm() / ((q - zero_point) * scale - x).norm()
@@ -355,7 +355,7 @@ score("lab09-quantize_affine", globals())
 # ## 9.3 Two codes in a byte (core, 2 points, 8 minutes)
 #
 # torch has no 4-bit dtype to compute with. So 4-bit codes are stored in pairs in a uint8 tensor: one in a
-# byte's low four bits, one in the high four. In two's complement of 4 bits, a negative code is stored as
+# byte's low four bits, one in the high four. In 4-bit two's complement, a negative code is stored as
 # itself plus 16: -1 as 15, -8 as 8.
 #
 # Write `pack_int4(q)`. `q` is a vector of $n$ int8 codes from -8 to 7; the result is a uint8 vector of
@@ -466,7 +466,7 @@ score("lab09-pack_int4", globals())
 # ## 9.4 Multiply in int8 (core, 4 points, 15 minutes)
 #
 # Many GPUs multiply int8 matrices twice as fast as 16-bit ones. A product of two codes takes 15 bits, so the sums are
-# taken in int32, exactly. Both steps multiply at the end:
+# taken in int32, exactly. Both steps are multiplied in at the end:
 # $$y_{ij} = s_i \, w_j \sum_k p_{ik} \, q_{jk}$$
 # Row $i$ of $x$ has codes $p_{ik}$ and the step $s_i = \max_k |x_{ik}| / 127$, computed in each call. Row $j$ of the
 # weight has codes $q_{jk}$ and the step $w_j$, its `scale`.
@@ -525,7 +525,7 @@ self_check(
         Case(
             (torch.tensor([[1.21, 2.0]]), CODES, HALF, 9.0),
             [[739 / 127, 1.0]],
-            "codes 77 and 127, and both steps: 5.815 and 1.003 are those of floats",
+            "codes 77 and 127, and both steps; floats would give 5.815 and 1.003",
             label="the example",
         ),
         Case(
@@ -595,9 +595,9 @@ score("lab09-int8_linear", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-nf4-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.5 Codes where weights are (core, 3 points, 12 minutes)
 #
-# Codes of int4 are evenly spaced, but weights are not: most are near 0. **NF4** (Dettmers and others, 2023) divides each
-# block of 64 by its largest absolute value, its *absmax*. A code is then an index into a table of 16 values, each of
-# which is nearest to about as many normally distributed weights. They are quantiles of the normal
+# The codes of int4 are evenly spaced, but weights are not: most are near 0. **NF4** (Dettmers and others, 2023) divides each
+# block of 64 by its largest absolute value, its *absmax*. A code is then an index into a table of 16 values, placed
+# so that about equally many normally distributed weights are nearest to each: they are quantiles of the normal
 # distribution. With $\Phi^{-1}$ as `statistics.NormalDist().inv_cdf` and $o = 0.9677083$:
 # - 8 above 0: take 9 evenly spaced numbers from $o$ to 0.5, drop 0.5, and take $\Phi^{-1}$ of each;
 # - 7 below 0: take 8 evenly spaced numbers from $o$ to 0.5, drop 0.5, and take minus $\Phi^{-1}$ of each;
@@ -613,7 +613,7 @@ score("lab09-int8_linear", globals())
 # *Example:* the values 2 and -1 make one block with `absmax` 2. They are 1 and -0.5 of it; the nearest values are 1 and
 # -0.5251, so -1 comes back as -1.0501.
 #
-# **Predict first.** By which factor is NF4's mean squared error smaller than int4's, with blocks of 64 for both?
+# **Predict first.** By what factor is NF4's mean squared error smaller than int4's, with blocks of 64 for both?
 
 # %%
 predicted_nf4 = None  # your prediction, a number
@@ -710,7 +710,7 @@ self_check(
     ],
     equal=close(1e-4, 1e-5),
 )
-if predicted(predicted_nf4, question="by which factor is NF4's error smaller?"):
+if predicted(predicted_nf4, question="by what factor is NF4's error smaller?"):
     x = WEIGHT.flatten()
     in_int4 = there_and_back(x.view(-1, 64), 4, 0).flatten()
     squares = [(made - x).square().mean() for made in (in_int4, nf4_and_back(x))]
@@ -817,7 +817,7 @@ score("lab09-stored_bytes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-stored-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Does it hold?
 #
-# Your own tensors of `WEIGHT`, as the meter counts them, beside your formula. The absmax of a block is never
+# The meter counts your own tensors of `WEIGHT`, beside your formula. The absmax of a block is never
 # negative, so it's stored in your unsigned codes.
 
 
@@ -849,12 +849,12 @@ for scheme, make in ways.items():
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.7 Find the leak (core, 2 points, 8 minutes)
 #
-# To train something *in front of* a quantized model, such as a prompt, its layers need no gradient, but `x` does. This
+# If you train something *in front of* a quantized model, such as a prompt, the model's layers need no gradient, but `x` does. This
 # step makes one float copy at a time, and deletes it. Its results are correct. Run the next cell: why are all copies
 # alive at the peak?
 #
 # Write `quantized_step(layers, x)`: a copy of `leaky_step`, fixed. It returns the same loss and leaves the same `x.grad`, in
-# float32. With 16 layers its peak is at most their codes and **four** float32 weights, `x` included. You may use
+# float32. With 16 layers, its peak may be at most their codes and **four** float32 weights, `x` included. You may use
 # `torch.utils.checkpoint.checkpoint` with `use_reentrant=False`; write its name in full.
 #
 # *Points:* same results 1, peak 1.
@@ -951,12 +951,12 @@ score("lab09-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.8 In your own words (core, 2 points, 4 minutes)
 #
-# A friend quantizes a model to int8 with one step for each matrix, and it answers nonsense. With 4 bits in blocks of 64
-# it answers well. In three or four sentences: how can fewer bits be better, and what would you look at first?
+# A friend quantizes a model to int8 with one step for each matrix, and its answers are nonsense. With 4 bits in blocks of
+# 64, they are good. In three or four sentences: how can fewer bits be better, and what would you look at first?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab09-explain", "locked": false, "schema_version": 3, "solution": true, "task": false, "points": 2}
 # ### BEGIN SOLUTION
-# The error is half a step, and the step depends on the largest value that shares it, not on bits alone. One
+# The error is up to half a step, and the step depends on the largest value that shares it, not on bits alone. One
 # value that is a hundred times as large as the others leaves them a few codes out of 255, while in blocks
 # it spoils 63 neighbours only. I would compare the largest size in each row and block with the typical one:
 # look for outliers, in weights and in activations.
@@ -974,7 +974,7 @@ score("lab09-find_the_leak", globals())
 #
 # *Useful:* where `b` is computed from `a`, `a + (b - a).detach()` has the value of `b` and the gradient of `a`.
 #
-# *Example:* 3 bits have multiples of 1/3: 0.6 becomes 0.6667 with a gradient of 1, and 1.2 becomes 1 with 0.
+# *Example:* 3 bits have multiples of 1/3: 0.6 becomes 0.6667 with a gradient of 1, and 1.2 becomes 1 with a gradient of 0.
 #
 # **Predict first.** Rounded to 3 bits after training, a network has a loss of 0.54. What is its loss if it's rounded
 # in training too?
@@ -1017,7 +1017,7 @@ self_check(
         Case(
             (fake_quant, X, 3),
             ([2 / 3, 1, 0, -1], [1, 0, 3, 0]),
-            "what comes in where it was only rounded, 0 where it was clipped",
+            "the incoming gradient where x was only rounded, 0 where it was clipped",
             label="3 bits",
         ),
         Case(
@@ -1179,7 +1179,7 @@ self_check(
 )
 if predicted(predicted_kib, question="how many KiB do gradients and Adam's state take?"):
     print(
-        f"{beside_kib()[0]} KiB; you predicted {predicted_kib}. Training the layer itself: 12,288."
+        f"{beside_kib()[0]} KiB; you predicted {predicted_kib}. Training the layer itself: 12,300."
     )
 
 # %% nbgrader={"grade": true, "grade_id": "lab09-lora", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
@@ -1212,12 +1212,12 @@ if predicted(predicted_mib, question="how many MiB does a step take?"):
         f"{on_paper / MIB:.1f} MiB by qlora_peak, {metered / MIB:.1f} by the meter; you predicted {predicted_mib}."
     )
     codes = stored_bytes(12 * small.n_layers * small.d_model**2, "nf4")
-    print(f"Codes and absmax are {codes / MIB:.1f} MiB of it: most is activations and logits.")
+    print(f"Codes and absmax are {codes / MIB:.1f} MiB of that; most is activations and logits.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-ternary_linear-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.11 Three weights (stretch, 2 points, 6 minutes)
 #
-# BitNet b1.58 (Ma and others, 2024) trains with weights of $-1$, $0$ and $1$: $\log_2 3 = 1.58$ bits. With $\gamma$ the
+# BitNet b1.58 (Ma and others, 2024) trains with weights of $-1$, $0$ and $1$: $\log_2 3 \approx 1.58$ bits. With $\gamma$ the
 # *mean* of $|W|$ over the matrix, a code is $W / \gamma$, rounded and clipped to $[-1, 1]$; the weight used is code times
 # $\gamma$.
 #
@@ -1286,8 +1286,8 @@ score("lab09-ternary_linear", globals())
 # ## 9.12 Adam in 8 bits (stretch, 3 points, 14 minutes)
 #
 # Adam's two moments take 8 bytes per parameter. In 8-bit codes with a float32 step for each block of 256,
-# they take 2.03. The idea is that of Dettmers and others (2021), whose blocks are of 2,048 and whose codes
-# aren't evenly spaced.
+# they take 2.03. The idea is that of Dettmers and others (2021), whose blocks have 2,048 values and whose
+# codes aren't evenly spaced.
 #
 # Write `adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)`: Adam's step of lab 3, in place. It is
 # called under `torch.no_grad()`, with the same parameters in the same order each time. Between calls `state`, a dict,
@@ -1303,7 +1303,7 @@ score("lab09-ternary_linear", globals())
 #
 # *Points:* the state's bytes, and losses within 2% of Adam's over 25 steps.
 #
-# **Predict first.** By how many percent does the loss differ from Adam's after 25 steps?
+# **Predict first.** By what percentage does the loss differ from Adam's after 25 steps?
 
 # %%
 predicted_percent = None  # your prediction, in percent
@@ -1406,7 +1406,7 @@ self_check(
         ),
     ],
 )
-if predicted(predicted_percent, question="by how many percent does the loss differ?"):
+if predicted(predicted_percent, question="by what percentage does the loss differ?"):
     print(f"You predicted {predicted_percent}%.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab09-adam8bit", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
@@ -1420,9 +1420,9 @@ score("lab09-adam8bit", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - The error of a code is half a step, and the largest value that shares a step sets it. So steps are local.
-# - Bytes of a scheme are codes plus steps: 8, 4.5 or 4.127 bits per weight.
+# - The error of a code is up to half a step, and the largest value that shares a step sets the step. So steps are local.
+# - A scheme's bytes are codes plus steps: 8, 4.5 or 4.127 bits per weight.
 # - A few columns of activations are too large for int8. They stay in float, and cost next to nothing.
 # - Codes needn't be evenly spaced: NF4 puts them where weights are.
 # - If you decode weights on the fly, make sure that autograd doesn't save the copies.
-# - Training needs floats that move by less than a step: adapters, or masters under rounded weights.
+# - Training needs floats that move by less than a step: adapters, or master weights.

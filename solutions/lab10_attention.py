@@ -67,7 +67,7 @@ MIB = 2**20
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-attention_cost-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.1 What attention costs (core, 2 points, 9 minutes)
 #
-# For each sequence of a batch and each head, with $n$ tokens and a head of $d$:
+# For each sequence of a batch and each head, with $n$ tokens and heads of dimension $d$:
 #
 # $$S = \frac{QK^\top}{\sqrt d}, \qquad P = \mathrm{softmax}(S), \qquad O = PV$$
 #
@@ -75,13 +75,13 @@ MIB = 2**20
 #
 # Write `attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes)`: a dict of four counts, for the whole batch
 # and all heads.
-# - `flops`: multiplications and additions of the two matrix products. With a causal mask half of them. Softmax
+# - `flops`: multiplications and additions of the two matrix products; with a causal mask, half of them. Softmax
 #   doesn't count.
 # - `score_bytes`: the bytes of all $S$.
 # - `io_bytes_standard`: bytes moved between the GPU's memory and its processor. Standard attention reads $Q, K$ and writes $S$,
 #   reads $S$ and writes $P$, reads $P, V$ and writes $O$.
-# - `io_bytes_tiled`: a **function** of `block`. Rows are taken in blocks, the last maybe shorter: each block of $Q$ is read and
-#   of $O$ written once, and for each, all of $K$ and $V$ is read.
+# - `io_bytes_tiled`: a **function** of `block`. Rows are taken in blocks, the last maybe shorter: each block of $Q$ is read
+#   and each of $O$ written once, and for each block all of $K$ and $V$ is read.
 #
 # A mask changes no bytes here. All counts are whole numbers. *Points:* all or nothing.
 #
@@ -254,15 +254,15 @@ score("lab10-roofline", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-roofline-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* Standard attention waits for memory five times as long as it computes. With blocks of 512 it's
+# *What the picture shows.* Standard attention moves bytes for five times as long as it computes. With blocks of 512 it's
 # on the roof: it computes all the time, like a linear layer. GELU and Adam's step have too
 # few flops for each byte, so they're fused.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-sliders-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play
 #
-# The sliders call your two functions. From which block on does memory no longer matter, and does that depend on the number
-# of tokens?
+# The sliders call your two functions. From what block size on does memory no longer matter, and does that depend on
+# the number of tokens?
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab10-sliders", "locked": true, "schema_version": 3, "solution": false, "task": false}
 roofline_sliders(attention_cost, least_seconds)
@@ -276,7 +276,7 @@ roofline_sliders(attention_cost, least_seconds)
 #
 # $$\ell' = \ell\, e^{m - m'} + \sum_{j \in \text{block}} e^{s_j - m'}$$
 #
-# A sum of values $v_j$ weighted by $e^{s_j - m}$ is rescaled by the same factor. Dividing by $\ell$ waits for the end.
+# A sum of values $v_j$ weighted by $e^{s_j - m}$ is rescaled by the same factor. The division by $\ell$ waits until the end.
 #
 # Write two functions. Blocks come from an iterator: once each, and none may be kept.
 # - `online_softmax(blocks)`: each block is a 1-D tensor of scores. Returns `(m, l)` as two numbers.
@@ -284,8 +284,8 @@ roofline_sliders(attention_cost, least_seconds)
 #   `(width,)`.
 #
 # Scores may be `-inf`, even a whole block. If all are, `online_softmax` returns `(-inf, 0.0)` and
-# `weighted_sum` zeros. Note that $-\infty - (-\infty)$ is NaN. *Points:* all or nothing; of 32 blocks, 16 MiB of
-# values may take 3 MiB at once, and scores alone half their bytes.
+# `weighted_sum` zeros. Note that $-\infty - (-\infty)$ is NaN. *Points:* all or nothing. Of 32 blocks
+# with 16 MiB of values, at most 3 MiB may be alive at once; of scores alone, half.
 #
 # *Example:* blocks `[0, 0]` and `[ln 2]` give $(0.693, 2)$: the first two count half each once $\ln 2$ is the maximum.
 #
@@ -369,7 +369,7 @@ self_check(
         Case(([0.1, 0.3], [0.2]), (0.3, 1 + math.exp(-0.1) + math.exp(-0.2)), "Keep to float64."),
         Case(([1000.0], [1000.0]), (1000.0, 2.0), "Subtract the maximum before exp."),
         Case(([-1e12], [-1e13]), (-1e12, 1.0), "Begin at -inf, not at a number."),
-        Case(([off, off], [1.0]), (1.0, 1.0), "As long as all is -inf, nothing is rescaled."),
+        Case(([off, off], [1.0]), (1.0, 1.0), "As long as all scores are -inf, don't rescale."),
         Case(([off], [off]), (off, 0.0), "A row of -inf."),
         Case(
             ([0.0, 0.0], [LN2]), (1.0, 1.25), "Numbers 0, 1, 2 by 1/4, 1/4, 1/2.", function=weighted
@@ -398,7 +398,7 @@ score("lab10-online_softmax", globals())
 # Now do that for all rows. The given `block_scores` returns the scores of a block of rows against a block of columns,
 # scaled and masked: under a causal mask a token sees itself and earlier ones. `blocks` cuts `seq` into slices.
 #
-# Write `tiled_attention(q, k, v, block, causal=False)`, the same as torch's
+# Write `tiled_attention(q, k, v, block, causal=False)`, equal to torch's
 # `scaled_dot_product_attention`, for q, k, v of shape `(batch, heads, seq, head_dim)`.
 # - Go through blocks of rows; for each, through blocks of columns. Keep $m$, $\ell$ and the sum as tensors, one row for each
 #   row of the block.
@@ -420,7 +420,7 @@ predicted_tiled_growth = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab10-block_scores", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def blocks(seq, block):
-    """Return the slices of `block` that cover 0 to seq - 1; the last may be shorter."""
+    """Return slices of length `block` that cover 0 to seq - 1; the last may be shorter."""
     return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
 
 
@@ -451,7 +451,7 @@ SIZES = {"batch": 1, "heads": 1, "seq": 1536, "head_dim": 16, "block": 96, "caus
 
 # %% nbgrader={"grade": false, "grade_id": "lab10-tiled_attention-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def tiled_forward(q, k, v, block, causal) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return attention's output, and of each row the log of its sum of exp(score)."""
+    """Return attention's output, and for each row the log of its sum of exp(score)."""
     output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
     ### BEGIN SOLUTION
     for rows in blocks(q.shape[-2], block):
@@ -481,7 +481,7 @@ def tiled_attention(q, k, v, block: int, causal: bool = False) -> torch.Tensor:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab10-tiled_attention-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 10.4, attention by blocks
 def off_by(attention, seq, block, causal=None, gain=1.0):
-    """Return by how much a result differs from torch's at most, or "NaN"."""
+    """Return the largest difference between a result and torch's, or "NaN"."""
     given = sample(seq, gain)
     options = () if causal is None else (causal,)
     output = attention(*given, block, *options)
@@ -495,7 +495,7 @@ def off_by(attention, seq, block, causal=None, gain=1.0):
 
 
 def log_sum_off_by(seq, block, causal):
-    """Return by how much tiled_forward's log of the sums is off at most, if you have one."""
+    """Return the largest error of tiled_forward's log of the sums, if you have one."""
     if "tiled_forward" not in globals():
         return 0.0
     q, k, v = sample(seq)
@@ -508,7 +508,7 @@ MOST_MIB = 4 * 1536 * (4 * 96 + 6 * 16) / MIB
 
 
 def attention_peak(attention, causal):
-    """Return the MiB besides q, k and v of 1536 tokens in blocks of 96, or that they are few enough."""
+    """Return the MiB that 1536 tokens take besides q, k and v, or that they are few enough."""
     sizes = {**SIZES, "causal": causal}
     found = lab10.run_attention(attention, True, True, **sizes, seed=0)["rise_bytes"] / MIB
     return "at most 2.8 MiB" if found <= MOST_MIB else f"{found:.1f} MiB"
@@ -578,7 +578,7 @@ score("lab10-tiled_attention", globals())
 # ## 10.5 Backward by blocks (core, 5 points, 16 minutes)
 #
 # If autograd watched your loops, it would save every block: all of $P$ again. So write backward yourself, and compute each
-# block of $P$ a second time, as in lab 4. From $L$ that takes one step: $P = e^{S - L}$. With $dO$ the gradient that comes in and $\odot$ elementwise:
+# block of $P$ a second time, as in lab 4. Given $L$, that takes one step: $P = e^{S - L}$. With $dO$ the incoming gradient and $\odot$ the elementwise product:
 #
 # $$dV = P^\top dO, \qquad dP = dO\,V^\top, \qquad dS = P \odot (dP - D), \qquad D_i = \sum_j dO_{ij} O_{ij}$$
 #
@@ -594,7 +594,7 @@ score("lab10-tiled_attention", globals())
 #
 # *Points:* gradients 3, saved bytes 1, peak 1. *Example:* with one token the output is `v`, so $dV = dO$, and $dQ = dK = 0$.
 #
-# **Predict first.** 4096 tokens, one head of 64, float32. How many MiB does backward need from forward, q, k and v left out: standard,
+# **Predict first.** 4096 tokens, one head of 64, float32. How many MiB does forward keep for backward, besides q, k and v: standard,
 # and tiled?
 
 # %%
@@ -639,7 +639,7 @@ class TiledAttention(torch.autograd.Function):
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab10-tiled_backward-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 10.5, backward by blocks
 def gradients_off_by(attention, which, seq, block, causal):
-    """Return by how much one of the three gradients differs from torch's at most."""
+    """Return the largest difference between one of the three gradients and torch's."""
     found = []
     for function in (attention, by_torch):
         leaves = [tensor.requires_grad_() for tensor in sample(seq)]
@@ -735,8 +735,8 @@ if predicted(predicted_standard_mib, predicted_tiled_mib, question="MiB kept for
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-lengths-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* For each doubling of the sequence standard attention takes four times the memory. Yours takes twice
-# as much: its line is that of q, k and v themselves.
+# *What the picture shows.* For each doubling of the sequence, standard attention takes four times the memory. Yours takes twice
+# as much: it grows as q, k and v themselves do.
 #
 # Yours takes more *time* here: each block is several small operations. On a GPU, FlashAttention is one
 # fused kernel, and faster than standard attention: it moves fewer bytes.
@@ -750,9 +750,9 @@ if predicted(predicted_standard_mib, predicted_tiled_mib, question="MiB kept for
 # Copy it as `lean_attention(q, k, v, block)`, and fix it. With 2048 tokens, one head of 32 and blocks of
 # 64 its peak is at most 5 MiB, q, k and v included. *Points:* same results 1, peak 1.
 #
-# *Example:* `wasteful_attention`, given below, has a peak of about 18 MiB.
+# *Example:* `wasteful_attention` has a peak of about 18 MiB.
 #
-# **Predict first.** How many MiB are all probabilities of 2048 tokens?
+# **Predict first.** How many MiB do all probabilities of 2048 tokens take?
 
 # %%
 predicted_probabilities_mib = None  # your prediction, in MiB
@@ -830,7 +830,7 @@ self_check(
     ],
     equal=close(1e-6),
 )
-if predicted(predicted_probabilities_mib, question="How many MiB are all probabilities?"):
+if predicted(predicted_probabilities_mib, question="How many MiB do all probabilities take?"):
     less = leak_peak(wasteful_attention) - leak_peak(lean_attention)
     print(f"{2048**2 * 4 / MIB:.0f} MiB; you predicted {predicted_probabilities_mib}.")
     print(f"Your peak is {less:.0f} MiB lower.")
@@ -847,15 +847,15 @@ score("lab10-find_the_leak", globals())
 # ## 10.7 A loss without logits (core, 4 points, 7 minutes)
 #
 # Logits are `x @ weight.T`, for $n$ tokens and a vocabulary of $V$: far more values than x has. The loss
-# needs one number per token of them. So compute the logits of a chunk of tokens, keep their loss, and let backward compute
-# them again, as in lab 4.
+# needs only one number per token. So compute a chunk's logits, keep their loss, and let backward compute them again, as
+# in lab 4.
 #
 # Write `chunked_cross_entropy(x, weight, targets, chunk)`: a scalar that equals `F.cross_entropy(x @ weight.T, targets)`, with the same gradients
 # of x and weight after backward.
 # - x is `(n, width)`, weight `(V, width)`, targets `(n,)`. A target of -100 doesn't count; at least one does. The loss is
 #   the mean over those that count.
-# - One chunk's logits are alive at a time. Besides x and weight, at most $4\,c\,V$ values for chunks of
-#   $c$, plus four times x and weight.
+# - One chunk's logits are alive at a time. Besides x and weight, at most $4\,c\,V$ values for
+#   chunks of $c$, plus four times those of x and weight.
 # - torch's `checkpoint(function, *inputs, use_reentrant=False)`, imported above, calls the function, keeps its inputs only, and calls it
 #   again in backward.
 #
@@ -921,7 +921,7 @@ self_check(
     loss_part,
     [
         against_torch("loss", "A sum over all tokens, divided once.", "the loss"),
-        against_torch("x", "p - e, times weight.", "gradient of x"),
+        against_torch("x", "Probabilities less the one-hot target, times weight.", "gradient of x"),
         against_torch("weight", "Each chunk adds its part.", "gradient of weight"),
         against_torch("loss", "A target of -100 counts nowhere.", "loss, three ignored", some),
         against_torch("x", "A target of -100: gradient 0.", "gradient, three ignored", some),
@@ -954,21 +954,21 @@ score("lab10-chunked_cross_entropy", globals())
 # torch's logits are 64 MiB. At the peak three tensors of that size are alive: log-probabilities, their gradient, the logits' gradient. For GPT-2 with 8 sequences of
 # 1024 tokens that is 4.9 GB, ten times its weights.
 #
-# Yours computes the logits twice. Once is enough: their gradient is $(p_i - e_{t_i}) / \text{count}$ for token $i$ with target $t_i$, so an
+# Yours computes the logits twice. Once is enough: for token $i$ with target $t_i$ their gradient is $(p_i - e_{t_i}) / \text{count}$, with $e$ one-hot. So an
 # `autograd.Function` can add up both gradients in `forward`.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.8 In your own words (core, 2 points, 5 minutes)
 #
 # A friend reads that FlashAttention does *more* arithmetic than standard attention in training, and yet takes less time and less
-# memory. "That can't be." In three or four sentences: why is there more arithmetic, and why are both less?
+# memory. "That can't be." In three or four sentences: why is there more arithmetic, and why less time and memory?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab10-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
 # Backward computes the scores and probabilities again, one matrix product more, instead of reading them.
 # But standard attention is bound by memory: it moves the n by n matrices several times, and the processor
 # waits. In blocks they never leave the processor's own memory, so far fewer bytes are moved, and computing
-# them again takes less time than reading them. Less memory is taken because only q, k, v, the output and
+# them again takes less time than reading them. Less memory is needed because only q, k, v, the output and
 # one number per row are kept, which grows linearly with the sequence and not with its square.
 # ### END SOLUTION
 
@@ -982,20 +982,20 @@ score("lab10-chunked_cross_entropy", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-module_times-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.9 Time by module (stretch, 2 points, 12 minutes)
 #
-# Which module takes the time of a forward? A hook before and one after each module's forward read the clock. But a block's
-# time contains that of the layers in it.
+# Which module takes the time of a forward pass? A hook before and one after each module's forward read the clock. But a
+# block's time includes its layers'.
 #
 # Write `module_times(model, x)`: run `model(x)`, and return a dict from each module's name in
 # `model.named_modules()` to the seconds of its *own* forward, its children's left out, added up over all its calls. A module that never runs
 # takes 0, or is left out. Leave no hooks behind.
-# - Read the clock by `time.perf_counter()`. Grading replaces it with a clock that modules move: a busy
+# - Read the clock with `time.perf_counter()`. Grading replaces it with a clock that modules move: a busy
 #   machine doesn't change your points.
 # - `module.register_forward_pre_hook(hook)` calls `hook(module, inputs)`,
 #   `register_forward_hook(hook)` calls `hook(module, inputs, output)`. Both return a handle with `remove()`.
 #
 # *Points:* all or nothing. *Example:* a block takes 5 s and its only layer 3 of them: `{"": 2.0, "layer": 3.0}`.
 #
-# **Predict first.** In a small GPT-2, how many percent of a forward are spent in linear layers, the head left out?
+# **Predict first.** In a small GPT-2, what percentage of a forward pass is spent in linear layers, without the head?
 
 # %%
 predicted_linear_percent = None  # your prediction, in percent
@@ -1107,7 +1107,7 @@ KINDS = {
     "MLP": "GELU",
     "Block": "residual sums",
 }
-if predicted(predicted_linear_percent, question="How many percent in linear layers?"):
+if predicted(predicted_linear_percent, question="What percentage in linear layers?"):
     torch.manual_seed(0)
     shape = ModelShape("small", n_layers=6, d_model=512, n_heads=8, vocab=50257, context=256)
     gpt = GPT(shape, attention="standard").eval()
@@ -1133,8 +1133,8 @@ if predicted(predicted_linear_percent, question="How many percent in linear laye
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-times-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* At 256 tokens, attention's scores take little of the time: a linear layer's work
-# grows with $n\,h^2$, that of scores with $n^2 h$. The head is one product with 50,257 columns. On a GPU a
-# clock must wait for the device, `torch.cuda.synchronize()`.
+# grows with $n\,h^2$, that of scores with $n^2 h$. The head is one product with 50,257 columns. On a GPU,
+# synchronize before you read the clock: `torch.cuda.synchronize()`.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-few_bit_gelu-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.10 A GELU of few bits (stretch, 3 points, 17 minutes)
@@ -1145,14 +1145,14 @@ if predicted(predicted_linear_percent, question="How many percent in linear laye
 #
 # Write `few_bit_gelu(x, bits)` for 1, 2 or 4 bits. The result is `F.gelu(x)`, exactly. Backward multiplies the gradient that comes in by the level of each value.
 # - After forward, at most `bits` bits per value and 4 KiB are kept. `pack` and `unpack` are given.
-# - For normally distributed x the levels $\hat g$ are off from the derivative $g$ by $\|\hat g - g\| / \|g\|$ of at most 0.31, 0.16
-#   and 0.05, with 1, 2 and 4 bits.
-# - 24 of them added up, on 131,072 values, take at most 16 times x besides what they keep.
+# - For normally distributed x, the levels $\hat g$ of the derivative $g$ have $\|\hat g - g\| / \|g\|$ of at most 0.31, 0.16
+#   and 0.05 with 1, 2 and 4 bits.
+# - 24 of them added up, each on 131,072 values, take at most 16 times x besides what they keep.
 #
 # *Hint:* intervals with equal shares of a normal distribution have their ends at `torch.special.ndtri(k / 2**bits)`. The best level of an
-# interval is the mean derivative in it: take a few thousand fractional $k$, not equal steps of $x$. $g(x) = \Phi(x) + x\,\varphi(x)$, `ndtr` and density.
+# interval is the mean derivative in it: take a few thousand fractional $k$, not equal steps of $x$. $g(x) = \Phi(x) + x\,\varphi(x)$, with `ndtr` and the density.
 #
-# *Points:* all or nothing. *Example:* with one bit, $x < 0$ has the level 0.13, and $x > 0$ has 0.87.
+# *Points:* all or nothing. *Example:* with one bit, $x < 0$ has the level 0.09, and $x > 0$ has 0.91.
 #
 # **Predict first.** With 2 bits, how many times fewer bytes than `F.gelu` does yours keep?
 
@@ -1299,20 +1299,20 @@ score("lab10-few_bit_gelu", globals())
 #
 # On a GPU, `torch.cuda.memory._record_memory_history(stacks="python")` notes each allocation with its stack, and `_snapshot()` returns
 # the notes. `snapshot["device_traces"][0]` is a list of events of the first GPU, in order. Each is a dict:
-# - `action`: `"alloc"`, `"free_requested"`, `"free_completed"`, and others, which you skip. A block's bytes
-#   are taken from `alloc` until `free_completed`: another stream may still use it after the request.
-# - `addr` and `size`: a block is identified by its address, which is reused once it's free. A free of an
-#   address that no event allocated is skipped.
+# - `action`: `"alloc"`, `"free_requested"`, `"free_completed"`, and others, which you skip. A block
+#   is in use from `alloc` until `free_completed`: another stream may still use it after the request.
+# - `addr` and `size`: a block is identified by its address, which is reused once it's free. Skip a free of
+#   an address that no event allocated.
 # - `frames`: the stack of an `alloc`, innermost first; each frame has `filename`, `line` and `name`. It may be empty.
 #
-# Write `who_holds_the_peak(snapshot)`: the owners of all blocks that are taken at the peak, as a list of `(owner, bytes)`, the largest
+# Write `who_holds_the_peak(snapshot)`: the owners of all blocks in use at the peak, as a list of `(owner, bytes)`, the largest
 # first, ties by name.
-# - The peak is the first moment at which the most bytes are taken.
+# - The peak is the first moment at which the most bytes are in use.
 # - The owner is `"filename:line"` of the first frame whose filename has no `/torch/` in it; without one, `"unknown"`.
 #
 # *Points:* all or nothing. *Example:* one block of 512 bytes from line 3 of `/home/you/train.py`: `[("/home/you/train.py:3", 512)]`.
 #
-# **Predict first.** The snapshot below is made up, from a list of events: a layer of GPT-2 with standard attention, a sequence of 1024 tokens,
+# **Predict first.** The snapshot below is made up from a list of events: a layer of GPT-2 with standard attention, a sequence of 1024 tokens,
 # logits, loss, backward. Line 22 makes the probabilities, line 34 the logits. Which of the two holds more at the peak?
 
 # %%
@@ -1383,7 +1383,7 @@ self_check(
         ),
         holders_case(
             [of_a, of_b],
-            "Bytes are taken until free_completed.",
+            "A block is in use until free_completed.",
             "freed late",
             *(a, requested, b, completed),
         ),
@@ -1425,8 +1425,8 @@ score("lab10-who_holds_the_peak", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# The logits and their log-probabilities hold 196 MiB each; 12 heads of probabilities hold 48. `unknown` is the logits' gradient: autograd's thread has
-# no Python stack. 10.7 removes all three.
+# The logits, their log-probabilities and their gradient hold 196 MiB each, and 10.7 removes all three. The gradient is
+# `unknown`: autograd's thread has no Python stack. 12 heads of probabilities hold 48.
 #
 # ## What you should now be able to say
 #

@@ -162,7 +162,7 @@ def _equal(inputs: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Fin
     if where := differs(Adam):
         mutants = {**_MUTANTS, "state_shared": _continued(inputs)}
         known = [name for name, mutant in mutants.items() if not differs(mutant)]
-        said = f"{about} {where} isn't what Adam makes of it."
+        said = f"{about} {where} differs from Adam's result."
         return Finding(False, said, (*known, *_own_share_only(given, ranks, tolerance)))
     if any(rank.get("changed") != [] for rank in ranks):
         return Finding(False, f"{about} step() changed gradients.", ("gradients_changed",))
@@ -212,7 +212,7 @@ def _alike(ranks: Sequence[Mapping[str, Any]]) -> Finding:
                 and of_first.tobytes() == of_other.tobytes()
             )
             if not alike:
-                said = f"With {len(ranks)} ranks, those 0 and {number} differ after some steps."
+                said = f"With {len(ranks)} ranks, ranks 0 and {number} differ after some steps."
                 return Finding(False, said, ("ranks_differ", "own_share_only"))
     return Finding(True)
 
@@ -221,7 +221,7 @@ def _state(
     answer: Answer, inputs: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]
 ) -> Finding:
     if not any(_makes(ranks, slip, inputs) for slip in _KEEP_MOMENTS):
-        said = "Large tensors, with zero_grad() between steps, aren't what Adam makes of them."
+        said = "On large tensors, with zero_grad() between steps, the results differ from Adam's."
         return Finding(False, said, tuple(_of_sums(ranks, inputs)))
     held = answer.rank_held_bytes or _told(answer)
     if not held:
@@ -291,7 +291,7 @@ def _are_close(expected: Any, got: Any, tolerance: float) -> bool:
 
 
 _UNKNOWN = (
-    "This machine doesn't tell how much memory your ranks hold. An instructor will look at this."
+    "This machine doesn't report how much memory your ranks hold. An instructor will look at this."
 )
 
 sharded_adam = Task(
@@ -303,7 +303,7 @@ sharded_adam = Task(
     judge=_judge,
     mistakes={
         "not_corrected": "The moments aren't corrected: divide by 1 - beta**t.",
-        "eps_inside": "eps is added to the root, not below it.",
+        "eps_inside": "Add eps to the root, not to the value under it.",
         "steps_counted_for_all": "A step without a gradient doesn't count for a tensor: each "
         "tensor has its own t.",
         "none_is_zero": "A tensor whose grad is None isn't touched: it's not a gradient of zeros.",
@@ -311,11 +311,11 @@ sharded_adam = Task(
         "state_shared": "Another ShardedAdam took a step before yours, and its moments are in "
         "yours. Keep them in self, not on the class or in a global.",
         "gradients_changed": "step() writes into p.grad. Compute with copies.",
-        "betas_swapped": "The first beta is that of the mean, the second that of the squares.",
+        "betas_swapped": "The first beta is for the mean, the second for the squares.",
         "unchanged": "step() changes no parameter. Write into the tensors that were given.",
         "gradients_left": "zero_grad() leaves gradients: set each p.grad to None, or to zeros.",
-        "ranks_differ": "One rank has to compute each value and send it to all others, so that all "
-        "have the same bits.",
+        "ranks_differ": "One rank must compute a value and send it to all others, so that all have "
+        "the same bits.",
         "own_share_only": "Each rank has updated its own share, and no other. Gather the shares.",
         "replicated": "Each rank keeps all moments. Keep those of your share: numel / world of "
         "each tensor, rounded up.",

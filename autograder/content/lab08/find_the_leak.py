@@ -94,7 +94,7 @@ find_the_leak = leak_task(
             "all_gathered": "The whole weights of all layers are alive: a list of them holds them, "
             "and so does a view, such as a diagonal. Gather a layer, use it, clone() what you keep "
             "of it, and free it before the next.",
-            "some_gathered": "More whole layers are alive at once than one layer needs: a list "
+            "some_gathered": "More whole layers are alive at once than you need: a list "
             "holds several, or views of some do. Free each before you gather the next, and clone() "
             "every diagonal.",
             "no_activation": "Each layer ends in relu, as in the code given.",

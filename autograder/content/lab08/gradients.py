@@ -63,7 +63,7 @@ def _values(inputs: Mapping[str, Any], ranks: Any) -> Finding:
             if keeps != 1:
                 said = f"After backward {step + 1}, {keeps} of {inputs['world']} ranks have the "
                 mistake = "everybody" if keeps else "nobody"
-                return Finding(False, f"{said}gradient of parameter {n}; one is to.", (mistake,))
+                return Finding(False, f"{said}gradient of parameter {n}; one should.", (mistake,))
     large = bool(inputs.get("large"))
     if _arrives(inputs, ranks, lambda all_, owner: sum(all_[1:], all_[0]) / len(all_), large):
         return Finding(True)
@@ -72,7 +72,7 @@ def _values(inputs: Mapping[str, Any], ranks: Any) -> Finding:
         "own": lambda all_, owner: all_[owner],
     }
     known = tuple(name for name, of in mutants.items() if _arrives(inputs, ranks, of, large))
-    said = f"With {inputs['world']} ranks, updates by these gradients differ from one process's."
+    said = f"With {inputs['world']} ranks, updates with these gradients differ from one process's."
     return Finding(False, said, _VALUES if large else known)
 
 
@@ -142,10 +142,10 @@ shard_gradients = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "sums": "These are sums over ranks. Divide by the world's size.",
+        "sums": "These are sums over ranks. Divide by the world size.",
         "own": "The owner has its own gradient only: dist.reduce adds up those of all ranks.",
-        "nobody": "A gradient is gone on all ranks. Its owner keeps it.",
-        "everybody": "More than one rank keeps a gradient. All but its owner set p.grad to None.",
+        "nobody": "A gradient is gone on all ranks. Its owner must keep it.",
+        "everybody": "Several ranks keep a gradient. All but its owner must set p.grad to None.",
         "freed_late": "Too many gradients are alive at once. Reduce each in a hook as soon as it's "
         "ready, and free it; choose owners by bytes, not by the number of layers.",
     },

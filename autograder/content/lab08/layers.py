@@ -127,10 +127,10 @@ sharded_layers = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "sums": "Gradients are summed over ranks and not averaged.",
+        "sums": "Gradients are summed over ranks, not averaged.",
         "no_update": "Updates don't arrive: outputs stay those of the first weights. parameters() "
         "has to yield the shards that forward gathers, and backward has to fill their .grad.",
-        "two_copies": "In your code a layer that comes twice has two shards, which drift apart. "
+        "two_copies": "In your code a layer that occurs twice has two shards, which drift apart. "
         "Make one, and use it twice.",
         "layers_stay": "Whole layers stay alive: empty each layer's own parameters when its shard "
         "is made, free gathered weights after use, and gather them again in backward.",

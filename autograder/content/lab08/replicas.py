@@ -217,11 +217,11 @@ data_parallel = Task(
         "dist.broadcast(tensor, 0).",
         "last_rank": "All ranks start equal, but as the last rank. Start them as rank 0.",
         "own_buffers": "Parameters are equal, buffers are not: module.buffers() has them.",
-        "own_frozen": "A parameter that needs no gradient is a part of the model, too: send all.",
-        "sums": "These are sums over ranks. Divide by the world's size for the mean.",
+        "own_frozen": "A parameter that needs no gradient is part of the model, too: send all.",
+        "sums": "These are sums over ranks. Divide by the world size for the mean.",
         "own": "Each rank has its own gradients only: nothing was exchanged.",
-        "divided_twice": "You divide by the world's size twice.",
-        "last_pass": "Only the last backward pass counts. Gradients add up until zeroed.",
+        "divided_twice": "You divide by the world size twice.",
+        "last_pass": "Your gradients are those of the last pass only. They add up until zeroed.",
         "quiet_left_out": "Gradients added up in no_sync() are never averaged. Exchange the whole "
         ".grad, not the last pass's part.",
         "talks_always": "Your ranks talk in no_sync(), too, or send more than they need to. In it, "

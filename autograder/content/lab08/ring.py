@@ -63,7 +63,7 @@ def _sums(inputs: Mapping[str, Any], got: Any) -> Finding:
             if not np.array_equal(got[rank][number], right[number]):
                 said = (
                     f"With {world} ranks and {length} values, rank {rank} has "
-                    f"{show(got[rank][number])} in place of {show(right[number])}."
+                    f"{show(got[rank][number])} instead of {show(right[number])}."
                 )
                 return Finding(False, said, tuple(_explanations(begun, right, got)))
     return Finding(True)
@@ -129,8 +129,8 @@ def _is_right_of_large(seed: int, got: Any) -> bool:
 
 def _too_much_sent(sent: tuple[int, ...]) -> Finding:
     said = (
-        f"A rank may send {_MOST_SENT_BYTES / _MIB:.1f} MiB here, of {_WORLD} with "
-        f"{_GIVEN_BYTES / _MIB:.0f} MiB each. Yours send "
+        f"With {_WORLD} ranks and {_GIVEN_BYTES / _MIB:.0f} MiB on each, a rank may send "
+        f"{_MOST_SENT_BYTES / _MIB:.1f} MiB. Yours send "
         f"{', '.join(f'{each / _MIB:.1f}' for each in sorted(sent))} MiB."
     )
     star = min(sent) < 0.5 * max(sent)
@@ -156,17 +156,17 @@ ring_all_reduce = Task(
     mistakes={
         "unchanged": "x is unchanged. Write the sums into x itself: x += y changes it, "
         "x = x + y makes another tensor.",
-        "mean": "These are means. Return the sum over ranks.",
+        "mean": "These are means. x must become the sum over ranks.",
         "one_neighbour": "Each rank has added one neighbour's values only. Pass on what has been "
         "added up, world - 1 times.",
         "one_rank": "Only rank 0 has the sums. All ranks need them.",
-        "not_spread": "Each chunk's sum is in one rank only. A second round passes the "
+        "not_spread": "Each chunk's sum is on one rank only. A second round passes the "
         "finished chunks around.",
         "rest_left_out": "Lengths not divisible by world go wrong. x.tensor_split(world) gives "
         "world chunks of any length.",
         "whole_copy": "A second tensor as large as x is alive. A buffer of one chunk is enough.",
-        "star": "One rank sends far more than the others: all goes through it. In a ring each rank "
-        "sends the same.",
+        "star": "One rank sends far more than the others: everything goes through it. In a ring "
+        "each rank sends the same.",
         "whole_tensors": "Each step sends too much. Send one chunk per step, 1 / world of x.",
     },
     ban=NO_COLLECTIVES,

@@ -9,7 +9,7 @@ from autograder.model.task import Answer, Finding
 __all__ = ["at_most"]
 
 _UNKNOWN = (
-    "This machine doesn't tell how many bytes your ranks sent. An instructor will look at this."
+    "This machine doesn't report how many bytes your ranks sent. An instructor will look at this."
 )
 
 

@@ -84,17 +84,17 @@ model_state_bytes = Task(
         _states, _MUTANTS, equal=whole(), write=lambda *a: f"model_state_bytes{tuple(a)}"
     ),
     mistakes={
-        "rounded_down": "Shares are rounded up: a rank can't hold less than its part of the "
-        "remainder. Divide with -(-n // world).",
+        "rounded_down": "Round shares up, or no rank holds the remainder. Divide with "
+        "-(-n // world).",
         "bytes_rounded_up": "Round the number of elements up, then multiply by the bytes of each.",
         "not_rounded": "A rank holds whole elements: round its share up.",
         "never_shared": "From stage 1 on the optimizer's part is divided by world, from 2 on the "
         "gradients' too, from 3 on all.",
-        "stages_reversed": "Stage 1 shares the optimizer, which is the largest part; the weights "
+        "stages_reversed": "Stage 1 shards the optimizer, which is the largest part; the weights "
         "come last.",
-        "stage_late": "Stage 1 shares the optimizer already; only stage 0 shares nothing.",
-        "stage_early": "You share one part too many: stage 1 shares the optimizer only.",
-        "one_part_a_stage": "Each stage shares everything the earlier stages share, and one more "
+        "stage_late": "Stage 1 shards the optimizer already; only stage 0 shards nothing.",
+        "stage_early": "You shard one part too many: stage 1 shards the optimizer only.",
+        "one_part_a_stage": "Each stage shards everything the earlier stages shard, and one more "
         "part.",
         "no_master_weights": "Mixed precision's optimizer has 12 bytes per parameter: master "
         "weights and two moments, 4 each.",

@@ -118,7 +118,7 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
         )
         return Finding(False, said, tuple(known))
     if not inputs["options"] and value.get("defaults") is not True:
-        said = "With betas=(0.9, 0.999) and eps=1e-8 your step moves otherwise than without them."
+        said = "With betas=(0.9, 0.999) and eps=1e-8 your step differs from the one without them."
         return Finding(False, said, ("other_defaults",))
     shapes = [sizes["width"] * (4 * sizes["width"] + 1), 4 * sizes["width"] + 1]
     n_values = [*shapes, 8 * (4 * sizes["width"] + 1)]
@@ -183,7 +183,7 @@ def _steps(sizes: Mapping[str, int], value: Mapping[str, Any]) -> Finding:
             known.append("other_defaults")
         said = (
             f"On vectors of {_N:,} values, with larger gradients in some blocks of {_BLOCK} than "
-            "in others, your step with the default lr moves parameters by another distance."
+            "in others, your step with the default lr doesn't move parameters as far as Adam's."
         )
         return Finding(False, said, (*known, *["gradients_changed"] * bool(value.get("changed"))))
     most = most_state_bytes([_N] * _TENSORS)
@@ -210,7 +210,7 @@ adam8bit_step = Task(
         "no_second_moment": "You don't divide by the second moment's root.",
         "options_ignored": "Your step ignores betas or eps.",
         "other_defaults": "Your defaults aren't Adam's: lr=1e-3, betas=(0.9, 0.999) and eps=1e-8.",
-        "eps_inside": "eps is added to the root, not below it.",
+        "eps_inside": "Add eps to the root, not to the value under it.",
         "state_forgotten": "Each step starts from moments of 0. Keep the codes in `state`, and "
         "decode them in the next step.",
         "gradients_changed": "Your step writes into the gradients. Work on copies.",

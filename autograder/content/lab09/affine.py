@@ -165,15 +165,15 @@ quantize_affine = Task(
         "has no code. Stretch the range until it holds 0.",
         "zero_not_whole": "Your zero point isn't a whole number, so 0.0 lies between two codes. "
         "Round it, and add it to codes that are rounded too.",
-        "levels_not_steps": "Your step is the range over 2^bits. That many codes have one step "
-        "fewer between them.",
-        "both_sides_alike": "Your range is as long on both sides of 0. Where values lie on one "
-        "side, half of its codes are never used.",
+        "levels_not_steps": "Your step is the range over 2^bits. Between 2^bits codes there are "
+        "2^bits - 1 steps.",
+        "both_sides_alike": "Your range is equally long on both sides of 0. Where values lie on "
+        "one side, half of its codes are never used.",
         "axis_ignored": "You use one step for the whole tensor, whatever `axis` says.",
         "other_axis": "Your steps are those of the other axis. With axis=0 every row has a step "
         "and a zero point of its own.",
         "eight_bits_always": "You quantize to 8 bits, whatever `bits` says.",
-        "flat_steps": "Your steps and zero points lie in vectors. With axis=0 the shape is "
+        "flat_steps": "Your steps and zero points are vectors. With axis=0 the shape is "
         "(rows, 1), with axis=1 (1, columns).",
         "zero_point_wraps": "Your zero point has 8 bits, so q - zero_point wraps around below 0. "
         "Return floats.",

@@ -22,8 +22,8 @@ _COPIES = 4  # of one layer's weight in float32, and what the rows take
 _SCRATCH_BYTES = 2**21  # a product of matrices packs parts of them
 
 _LAST_CODES = (
-    "Your backward takes the last layer's codes for all layers: the loop's name is read when "
-    "backward runs. Hand each layer its own codes, as arguments or in its ctx."
+    "Your backward takes the last layer's codes for all layers: the loop variable is read when "
+    "backward runs. Pass each layer its own codes, as arguments or in its ctx."
 )
 
 Layers = Sequence[tuple[Tensor, Tensor]]

@@ -99,7 +99,7 @@ def _held(answer: Answer) -> Finding:
         )
         return Finding(False, said, ("more_is_held", "whole_bytes"))
     if value.get("equal") != _TENSORS:
-        said = "Some of many packed tensors came back with other codes."
+        said = "Some of the many packed tensors came back with different codes."
         return Finding(False, said, tuple(_MUTANTS))
     return Finding(True)
 
@@ -117,7 +117,7 @@ pack_int4 = Task(
         "whole_bytes": "Your packed tensor takes a byte per code. Two codes go into one byte.",
         "sign_lost": "Your negative codes come back as 8 to 15. The upper half of the range stands "
         "for negative numbers: subtract 16.",
-        "odd_one_lost": "The last one of an odd number of codes is lost. Add a code of 0 before "
+        "odd_one_lost": "With an odd number of codes, the last one is lost. Add a code of 0 before "
         "you pack, and cut it off after unpacking.",
         "lowest_clipped": "Your -8 comes back as -7. Four bits hold -8 to 7.",
         "halves_swapped": "The two codes of each byte come back in the other order.",

@@ -221,7 +221,7 @@ def _bytes(answer: Answer) -> Finding:
         value = answer.value if isinstance(answer.value, dict) else {}
         if value.get("n_trained") == 2 * _RANK * _WIDTH and value.get("moved") is True:
             return Finding(True)
-        said = f"With width {_WIDTH} and rank {_RANK}, an adapter of that rank is to be trained."
+        said = f"With width {_WIDTH}, train an adapter of rank {_RANK}, and nothing else."
         return Finding(False, said, ("base_trained", "both_zero"))
     took = "" if rise is None else f", and took {rise / _MIB:.1f} MiB"
     said = (

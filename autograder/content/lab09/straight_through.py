@@ -101,7 +101,7 @@ fake_quant = Task(
         write=lambda x, bits, upstream: f"x of shape {x.shape}, bits={bits}",
     ),
     mistakes={
-        "no_gradient": "Your gradient is 0 everywhere: torch.round has no other. Let it pass "
+        "no_gradient": "Your gradient is 0 everywhere, like that of torch.round. Let it pass "
         "straight through, as if nothing had been rounded.",
         "clipped_too": "Your gradient passes where the value was clipped. There a small change of "
         "x changes nothing, so it is 0.",
@@ -190,7 +190,7 @@ ternary_linear = Task(
         "the mean size.",
         "a_row_each": "You take a mean for each row. BitNet b1.58 takes one for the whole matrix.",
         "not_scaled_back": "Your weights are -1, 0 and 1. Multiply by the mean size again.",
-        "no_gradient": "Your weight gets a gradient of 0: torch.round has no other. Let it pass "
+        "no_gradient": "Your weight gets a gradient of 0, like that of torch.round. Let it pass "
         "straight through.",
         "stopped_where_clipped": "You stop the gradient where a code was clipped. Here it passes "
         "everywhere: otherwise the largest weights would never change again.",

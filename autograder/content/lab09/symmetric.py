@@ -153,19 +153,19 @@ quantize_symmetric = Task(
         "before you convert to int8.",
         "rounds_down": "Your codes are rounded down, so the error is up to a whole step. Round to "
         "the nearest one.",
-        "half_up": "Your ties go up. Halfway between two codes the even one is right, as "
-        "torch.round has it.",
-        "half_away": "Your ties go away from 0. Halfway between two codes the even one is right, "
-        "as torch.round has it.",
+        "half_up": "Your ties go up. Halfway between two codes, take the even one, as "
+        "torch.round does.",
+        "half_away": "Your ties go away from 0. Halfway between two codes, take the even one, as "
+        "torch.round does.",
         "other_axis": "Your steps are those of the other axis. `axis` numbers the channels: with "
         "axis=0 every row has a step of its own, so take the maximum over all other axes.",
         "axis_ignored": "You use one step for the whole tensor, whatever `axis` says.",
         "step_of_128": "Your step is the largest size over 2^(bits-1). Divide by 2^(bits-1) - 1: "
-        "the codes are as many on both sides.",
+        "there are equally many codes on both sides.",
         "eight_bits_always": "You quantize to 8 bits, whatever `bits` says.",
         "divides_by_zero": "A channel of zeros gets a step of 0, and 0 / 0 is NaN. Use a step of 1 "
         "there.",
-        "flat_steps": "Your steps lie in a vector. With axis=0 the shape is (rows, 1), with axis=1 "
+        "flat_steps": "Your steps are a vector. With axis=0 the shape is (rows, 1), with axis=1 "
         "(1, columns), so that they multiply the codes.",
     },
 )

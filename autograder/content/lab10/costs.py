@@ -121,8 +121,8 @@ attention_cost = Task(
     cases=_cost_cases,
     judge=by_reference(_cost, _COST_MUTANTS, equal=whole(), write=_written),
     mistakes={
-        "causal_not_halved": "With a causal mask half of the products is not needed: the flops are "
-        "half of those without.",
+        "causal_not_halved": "With a causal mask half of the products isn't needed: the flops are "
+        "half of those without a mask.",
         "one_product": "Attention has two matrix products, q times k and probabilities times v, "
         "and each takes a multiplication and an addition: 4 seq^2 head_dim for one head.",
         "bytes_halved_too": "A mask halves the flops only. Standard attention writes all scores, "
@@ -216,8 +216,8 @@ roofline = Task(
         write=lambda function, f, t, n: f"{function}({f:.6g}, {t:.6g}, accelerator({n!r}))",
     ),
     mistakes={
-        "sum_of_both": "Arithmetic and traffic run at the same time: the least time is that of "
-        "the longer one, not their sum.",
+        "sum_of_both": "Arithmetic and traffic run at the same time: the least time is the "
+        "longer of the two, not their sum.",
         "shorter_one": "Both have to be done: the least time is the longer of the two.",
         "names_swapped": 'The longer one is the limit: "compute" if the flops take longer '
         "than the bytes.",

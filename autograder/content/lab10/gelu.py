@@ -74,7 +74,7 @@ def _values(bits: int, value: Any) -> Finding:
         return Finding(False, "The output is not that of F.gelu.", ("another_output",))
     derivative = value["derivative"]
     if any(value[name].shape != x.shape for name in names):
-        return Finding(False, "The gradient has another shape than x.")
+        return Finding(False, "The gradient's shape differs from x's.")
     levels = len(np.unique(derivative))
     if levels > 2**bits:
         said = f"With {bits} bits the derivative has {levels} values, expected {2**bits} at most."
@@ -90,7 +90,7 @@ def _incoming(value: Mapping[str, Any]) -> Finding:
     """The gradient for another incoming one is that one times the derivative."""
     if are_close(value["gradient"], value["upstream"] * value["derivative"], 1e-5):
         return Finding(True)
-    said = "With another incoming gradient, your gradient is not that times the derivative."
+    said = "With another incoming gradient, your gradient isn't that gradient times the derivative."
     return Finding(False, said, ("incoming_gradient",))
 
 
@@ -131,7 +131,7 @@ def _many(seed: int, answer: Answer) -> Finding:
         # The gradient is that of rounded derivatives: some way off, as each of them may be.
         if are_close(sums[:2], right[:2], 1e-4) and are_close(sums[2:], right[2:], 0.3):
             return Finding(True)
-    said = f"Of {LAYERS} GELUs the output or the gradient differs."
+    said = f"With {LAYERS} GELUs the output or the gradient differs."
     return Finding(False, said, ("another_output", "fewer_values", "far_off", "incoming_gradient"))
 
 

@@ -236,10 +236,10 @@ online_softmax = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "not_rescaled": "When a larger maximum comes, your sum so far is relative to the old one. "
-        "Multiply it by exp(old - new), the sum and the weighted sum alike.",
+        "not_rescaled": "When a larger maximum comes, your sums so far are relative to the old "
+        "one. Multiply both the sum and the weighted sum by exp(old - new).",
         "not_divided": "Your weighted sum is not divided by the sum of the weights at the end.",
-        "nothing_less_nothing": "-inf less -inf is NaN, and so is 0 / 0. As long as every score "
+        "nothing_less_nothing": "-inf minus -inf is NaN, and so is 0 / 0. As long as every score "
         "was -inf, the sum is 0: it isn't rescaled, and divides nothing.",
         "naive": "exp of a score of 1000 is inf. Subtract the largest score so far before exp.",
         "begins_too_high": "Your maximum begins at a finite number, or -inf is replaced by one. "
@@ -247,7 +247,7 @@ online_softmax = Task(
         "blocks_changed": "Don't change a block: another function reads it, too. Compute with new "
         "tensors.",
         "last_block": "Only the last block counts in your result: add to the sum so far.",
-        "mean_of_blocks": "You average the blocks' results. Blocks weigh as much as their sums of "
+        "mean_of_blocks": "You average the blocks' results. Weight each block by its sum of "
         "exp(score).",
         "whole_row": "You keep all blocks of a row. Keep the maximum, the sum and the weighted sum "
         "so far, and free each block.",

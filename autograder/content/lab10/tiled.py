@@ -178,7 +178,7 @@ def _large(case: Case, answer: Answer) -> Finding:
         return Finding(False, said, ("whole_matrix", *["whole_mask"] * (not whole)))
     if are_close(value.get("sums"), _right_of_large(causal, case.inputs["seed"]), 1e-4):
         return Finding(True)
-    return Finding(False, f"{about} have another output.", tuple(_MUTANTS))
+    return Finding(False, f"{about} give a different output.", tuple(_MUTANTS))
 
 
 @lru_cache(maxsize=16)
@@ -236,7 +236,7 @@ tiled_attention = Task(
         "each call.",
         "overflows": "exp overflows on large scores: subtract each row's maximum so far.",
         "changed": "Your function writes into q, k or v. Work on new tensors.",
-        "another_dtype": "The output has another dtype than q. Make your buffers like q: "
+        "another_dtype": "The output's dtype differs from q's. Make your buffers like q: "
         "torch.empty_like, or dtype=q.dtype.",
         "whole_mask": "Something of size seq x seq is alive: perhaps the mask, or blocks in a "
         "list. Make the mask of one block only, from its rows' and columns' numbers, and keep no "

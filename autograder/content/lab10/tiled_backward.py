@@ -261,7 +261,7 @@ tiled_backward = Task(
         "whole_matrix": "In backward a matrix of seq x seq is alive. Go through it block by block, "
         "and add each block's share to the three gradients.",
         "keeps_probabilities": "Probabilities are kept from forward to backward. Compute each "
-        "block of them again: exp(scores - L), with L the row's log of its sum.",
+        "block of them again: exp(scores - L), with L the log of the row's sum.",
         "several_numbers_a_row": "You keep more than one float32 per row. Maximum and sum together "
         "are one number: L = maximum + log(sum).",
         "keeps_copies": "You keep copies besides q, k, v, the output and one number per row. Save "

@@ -129,10 +129,11 @@ module_times = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "another_clock": "Read the time by time.perf_counter(), when a hook runs.",
+        "another_clock": "Read the time with time.perf_counter(), when a hook runs.",
         "children_included": "A module's seconds include those of its children. "
         "Subtract what they took.",
-        "last_call_only": "A module that runs twice has the time of its last run only. Add up.",
+        "last_call_only": "A module that runs twice has the time of its last run only. Add "
+        "up its runs.",
         "last_call_with_children": "A module's seconds include its children's, and only the last "
         "run of a module that runs twice.",
         "leaves_only": "Modules that have children work as well: their own time is the rest after "
