@@ -3,7 +3,7 @@
 These are the formulas as the papers print them. They count model states and the activations saved
 for backward, but no temporaries; `predict.build_ledger` plays a whole step on one device.
 
-Sources: Rajbandari et al. 2020 (ZeRO), Ren et al. 2021 (ZeRO-Offload), Korthikanti et al. 2022
+Sources: Rajbhandari et al. 2020 (ZeRO), Ren et al. 2021 (ZeRO-Offload), Korthikanti et al. 2022
 (Reducing Activation Recomputation in Large Transformer Models).
 """
 
@@ -64,7 +64,7 @@ class ResidualState:
     remedy: str
 
 
-# ZeRO-R, Rajbandari et al. 2020, sections 4.2 and 6.
+# ZeRO-R, Rajbhandari et al. 2020, sections 4.2 and 6.
 RESIDUAL_STATES: tuple[ResidualState, ...] = (
     ResidualState(
         "activations",
