@@ -21,7 +21,7 @@
 #
 # **You will be able to**
 # - count a GPT's parameters, what its layers keep for backward, and the largest batch that fits;
-# - say how long each tensor lives, and from that find the peak, even of a real step.
+# - say how long each tensor lives, and so find the peak, even of a real step.
 #
 # | exercise | part | minutes | points |
 # |---|---|---|---|
@@ -45,7 +45,7 @@
 # for your prediction.
 #
 # All functions return whole **bytes**, never GB. 1 GB is $10^9$ bytes; 1 GiB is $2^{30}$, 7.4% more. If
-# there is a GPU, the memory of "this machine" is the GPU's.
+# there is a GPU, "this machine" means its memory.
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -264,7 +264,7 @@ GPT3_TABLE = [
 ]
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Write `inconsistent_rows(table)`: the set of **names** of the rows where `n_heads * d_head` isn't `d_model`.
+# Write `inconsistent_rows(table)`: the set of **names** of the rows where it isn't.
 #
 # *Example:* 12 heads of 64 are 768 wide. With d_model 770, that row is inconsistent.
 #
@@ -335,8 +335,7 @@ score("lab02-inconsistent_rows", globals())
 #
 # Each operation keeps what its own backward needs: a linear layer its input, for its weight's gradient; a
 # softmax its output; dropout a *mask*, one byte per element. Korthikanti et al. (2022) added this up for one
-# layer, with 2 bytes per element except in masks. There are $s$ tokens per sequence, $b$ sequences,
-# $h$ = d_model, and $a$ heads.
+# layer, at 2 bytes per element except in masks: $s$ tokens per sequence, $b$ sequences, $h$ = d_model, $a$ heads.
 #
 # | part | what is kept | bytes |
 # |---|---|---|
@@ -743,7 +742,7 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 # **Look at the picture.** Inference needs two buffers, however deep the network. Training climbs with each
 # layer and comes down in reverse: the mountain of every training step. Each layer adds 2 MiB, since the
 # linear layer's output is kept as GELU's input. At the end, the gradients (24 times 0.25 MiB) are left; the
-# first of them is what the meter sees on top of your 48 MiB. Lab 4 flattens this mountain by computing twice.
+# meter sees the first on top of your 48 MiB. Lab 4 flattens this mountain by computing twice.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.8 In your own words (core, 2 points, 6 minutes)
@@ -756,7 +755,7 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 # ### BEGIN SOLUTION
 # The 350 GB are the weights, enough to use the model. Training needs gradients (another 350 GB), Adam's
 # two moments in fp32 (1400 GB), and usually an fp32 copy of the weights: far over 640 GB. Activations come
-# on top; they grow with batch and sequence length, which the number of parameters does not tell you.
+# on top; they grow with batch and sequence length, which the number of parameters does not tell.
 # ### END SOLUTION
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -919,7 +918,7 @@ score("lab02-boundary_bytes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.11 Find the leak (stretch, 2 points, 7 minutes)
 #
-# The function below evaluates a model batch by batch. Its losses are right, yet memory grows with every batch.
+# This evaluates a model batch by batch. Its losses are right, yet its memory grows with every batch.
 #
 # **Predict first.** There are 28 batches, each with 1.5 MiB of activations that autograd keeps. How many
 # MiB should evaluation need, at most?
