@@ -137,6 +137,11 @@ self_check(
         Case((10, 4, 0, "mixed"), held(20, 20, 120), "Stage 0 shards nothing."),
         Case((10, 4, 2, "mixed"), held(20, 6, 36), "Stage 2 shards gradients, too."),
         Case((10, 4, 3, "mixed"), held(6, 6, 36), "Stage 3 shards all three."),
+        Case(
+            (5_000_000_001, 2, 1, "fp32"),
+            held(20_000_000_004, 20_000_000_004, 20_000_000_008),
+            "Use Python's integers: int32 and float32 can't hold billions exactly.",
+        ),
         Case((3, 8, 2, "fp32"), held(12, 4, 8), "fp32 has 4, 4 and 8 bytes; a share is 1 element."),
         Case(
             (8, 4, 3, "mixed"), held(4, 4, 24), "Two elements each, as whole numbers: 4, not 4.0."
@@ -401,7 +406,7 @@ def scale_gradients(passes, quiet):
 
 def unused_gradients():
     found = [rank["gradients"]["unused.bias"] for rank in replicas(1, 0)]
-    return all(gradient is None or not gradient.any() for gradient in found)
+    return all(gradient is None for gradient in found)
 
 
 def by_one_process(passes):
@@ -414,13 +419,18 @@ def by_one_process(passes):
 
 
 @cache
-def kib_sent(quiet):
-    sent = lab08.run_replicas(DataParallel, 2, 128, 4, 0, quiet, brief=True)["sent_bytes"]
+def metered_replicas(quiet):
+    return lab08.run_replicas(DataParallel, 2, 128, 4, 0, quiet, brief=True)
+
+
+def kib_sent(quiet, figure="sent_bytes"):
+    sent = metered_replicas(quiet)[figure]
     return max(0 if each is None else each for each in sent) / 2**10
 
 
 def quiet_sends():
-    return "less" if kib_sent(3) < 0.6 * kib_sent(0) or not kib_sent(0) else "as much"
+    sent = kib_sent(3, "quiet_sent_bytes")
+    return "nothing" if sent <= 16 else f"{sent:.0f} KiB"
 
 
 self_check(
@@ -449,16 +459,16 @@ self_check(
         Case(
             (),
             True,
-            "Its gradient is None on all ranks: don't send it.",
+            "Its gradient is None on all ranks: don't send it, and don't fill it.",
             function=unused_gradients,
             label="unused parameter left alone",
         ),
         Case(
             (),
-            "less",
-            "In no_sync() nothing is sent.",
+            "nothing",
+            "Send nothing in any pass of a no_sync() block, nor at its end.",
             function=quiet_sends,
-            label="bytes with no_sync()",
+            label="sent in no_sync()",
         ),
     ],
     equal=close(1e-8),
@@ -1072,6 +1082,11 @@ def layers_alive():
     return "at most 15.2 layers" if alive <= 15.2 else f"{alive:.1f} layers"
 
 
+def largest_shard():
+    most = max((size for of_rank in sharded_run()["shards"] for size in of_rank), default=0)
+    return "a fourth of a layer" if most <= 256 * 257 // 4 + 8 else f"{most} values"
+
+
 def sent_a_step():
     sent = [each for each in sharded_run()["sent_bytes"] if each is not None]
     times = max(sent, default=0) / 2 / (12 * 256 * 257 * 4)
@@ -1102,6 +1117,13 @@ self_check(
             "Empty the layer's own parameters; keep nothing gathered.",
             function=layers_alive,
             label="alive, 12 layers on 4 ranks",
+        ),
+        Case(
+            (),
+            "a fourth of a layer",
+            "Cut each layer into one shard for each rank.",
+            function=largest_shard,
+            label="the largest shard, 4 ranks",
         ),
         Case(
             (),

@@ -875,3 +875,278 @@ class DataParallel(nn.Module):
         yield
         self.sync = True
         self.module.zero_grad()
+
+
+# %% right: hook_with_both
+"""A tensor hook on p, and what was quiet is in p.grad: both are exchanged together."""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.is_on = [True]
+        for t in module.state_dict().values():
+            dist.broadcast(t, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_hook(self.make(p))
+
+    def make(self, p):
+        def hook(g):
+            if not self.is_on[0]:
+                return None
+            held = g if p.grad is None else g + p.grad
+            held = held / dist.get_world_size()
+            dist.all_reduce(held)
+            return held if p.grad is None else held - p.grad
+
+        return hook
+
+    def forward(self, *i, **k):
+        return self.module(*i, **k)
+
+    @contextmanager
+    def no_sync(self):
+        self.is_on[0] = False
+        try:
+            yield
+        finally:
+            self.is_on[0] = True
+
+
+# %% wrong: unused_filled
+"""Parameters that nobody used get gradients of zeros. [earns 2]"""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, *inputs):
+        for p in self.module.parameters():
+            if p.grad is None and p.requires_grad:
+                p.grad = torch.zeros_like(p)
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        yield
+        self.syncs = True
+
+
+# %% wrong: first_pass_of_a_block
+"""no_sync() silences one pass, not a block: the first backward resets the flag. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs, self.waiting = True, False
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if not self.waiting:
+            self.waiting = True
+            torch.autograd.Variable._execution_engine.queue_callback(self.finish)
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def finish(self):
+        self.waiting, self.syncs = False, True
+
+    def forward(self, *inputs):
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        yield
+        self.syncs = True
+
+
+# %% wrong: exchange_at_the_end_of_the_block
+"""The end of no_sync() exchanges what was added up, and so does the next pass. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, *inputs):
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        yield
+        self.syncs = True
+        for p in self.module.parameters():
+            if p.grad is not None:
+                self.average(p)
+
+
+# %% wrong: quiet_first_pass_talks
+"""The first pass ever is exchanged, even in no_sync(). [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs, self.passes = True, 0
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs or self.passes == 1:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, *inputs):
+        self.passes += 1
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        yield
+        self.syncs = True
+
+
+# %% wrong: mean_over_passes
+"""The next pass outside divides by the number of passes, too. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs, self.quiet = True, 0
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size() * (1 + self.quiet)
+
+    def forward(self, *inputs):
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        self.quiet += 1
+        yield
+        self.syncs = True
+
+
+# %% wrong: mean_of_the_start
+"""All start from the mean of the ranks. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.syncs = True
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.all_reduce(tensor.data)
+            tensor.data /= dist.get_world_size()
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, *inputs):
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.syncs = False
+        yield
+        self.syncs = True

@@ -314,3 +314,28 @@ def model_state_bytes(n_params, world, stage, recipe):
         "gradients": g * (share if stage >= 2 else n_params),
         "optimizer": o * (share if stage >= 1 else n_params),
     }
+
+
+# %% wrong: int32_overflow
+"""32-bit integers overflow."""
+
+import numpy as np
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    sizes = np.array({"mixed": (2, 2, 12), "fp32": (4, 4, 8)}[recipe], dtype=np.int32)
+    share = -(-n_params // world)
+    n = np.array([share if stage >= f else n_params for f in (3, 2, 1)]).astype(np.int32)
+    return dict(zip(("weights", "gradients", "optimizer"), sizes * n))
+
+
+# %% wrong: rounded_through_float32
+"""The share is rounded up in float32."""
+
+import torch
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    sizes = {"mixed": (2, 2, 12), "fp32": (4, 4, 8)}[recipe]
+    share = int(torch.ceil(torch.tensor(float(n_params)) / world))
+    return {n: s * (share if stage >= f else n_params) for n, s, f in zip(("weights", "gradients", "optimizer"), sizes, (3, 2, 1))}

@@ -602,3 +602,109 @@ def ring_all_reduce(x):
         x[n] = max(-(2.0**24), min(2.0**24, rest))
         rest -= x[n].item()
         n += 1
+
+
+# %% wrong: in_int16
+"""Chunks travel as 16-bit integers: half the bytes, and fractions are lost. [earns 0]"""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    chunks = x.tensor_split(world)
+    for step in range(2 * (world - 1)):
+        out, into = chunks[(rank - step) % world], chunks[(rank - step - 1) % world]
+        came = torch.empty(len(into), dtype=torch.int16)
+        sending = dist.isend(out.to(torch.int16), (rank + 1) % world)
+        dist.recv(came, (rank - 1) % world)
+        sending.wait()
+        into.copy_(into + came if step < world - 1 else came)
+
+
+# %% wrong: adds_again
+"""The second round adds, too. [earns 0]"""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    chunks = x.tensor_split(world)
+    came = torch.empty_like(chunks[0])
+    for step in range(2 * (world - 1)):
+        out, into = chunks[(rank - step) % world], chunks[(rank - step - 1) % world]
+        sending = dist.isend(out, (rank + 1) % world)
+        dist.recv(came[: len(into)], (rank - 1) % world)
+        sending.wait()
+        into += came[: len(into)]
+
+
+# %% wrong: few_values
+"""Fewer values than ranks stay as they are. [earns 3]"""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    if len(x) < world:
+        return
+    chunks = x.tensor_split(world)
+    came = torch.empty_like(chunks[0])
+    for step in range(2 * (world - 1)):
+        out, into = chunks[(rank - step) % world], chunks[(rank - step - 1) % world]
+        sending = dist.isend(out, (rank + 1) % world)
+        dist.recv(came[: len(into)], (rank - 1) % world)
+        sending.wait()
+        if step < world - 1:
+            into += came[: len(into)]
+        else:
+            into.copy_(came[: len(into)])
+
+
+# %% wrong: one_step_adds_again
+"""One step too many adds. [earns 0]"""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    chunks = x.tensor_split(world)
+    came = torch.empty_like(chunks[0])
+    for step in range(2 * (world - 1)):
+        out, into = chunks[(rank - step) % world], chunks[(rank - step - 1) % world]
+        sending = dist.isend(out, (rank + 1) % world)
+        dist.recv(came[: len(into)], (rank - 1) % world)
+        sending.wait()
+        if step <= world - 1:
+            into += came[: len(into)]
+        else:
+            into.copy_(came[: len(into)])
+
+
+# %% wrong: several_buffers
+"""Three buffers of a chunk. [earns 4]"""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    chunks = x.tensor_split(world)
+    came, copy, total = (torch.zeros(len(chunks[0])) for _ in range(3))
+    for step in range(2 * (world - 1)):
+        out, into = chunks[(rank - step) % world], chunks[(rank - step - 1) % world]
+        copy[: len(out)] = out
+        sending = dist.isend(copy[: len(out)], (rank + 1) % world)
+        dist.recv(came[: len(into)], (rank - 1) % world)
+        sending.wait()
+        total[: len(into)] = into
+        total[: len(into)] += came[: len(into)]
+        into.copy_(total[: len(into)] if step < world - 1 else came[: len(into)])

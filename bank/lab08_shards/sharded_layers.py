@@ -1381,3 +1381,77 @@ class ShardedLayers(nn.Module):
         for item in self.plan:
             x = Fn.apply(x, self.shards[item[0]], item[1]) if isinstance(item, tuple) else item(x)
         return x
+
+
+# %% wrong: whole_layers
+"""Each layer belongs to one rank as a whole, which broadcasts it when it is used. [earns 4]"""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.func import functional_call
+
+
+class Run(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, hook, unit):
+        ctx.unit = unit
+        ctx.save_for_backward(x)
+        return functional_call(unit.layer[0], unit.fetch(), (x,))
+
+    @staticmethod
+    def backward(ctx, g):
+        unit, (x,) = ctx.unit, ctx.saved_tensors
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            ws = {n: w.requires_grad_() for n, w in unit.fetch().items()}
+            y = functional_call(unit.layer[0], ws, (x,))
+        gx, *gs = torch.autograd.grad(y, (x, *ws.values()), g)
+        del ws, y
+        flat = torch.cat([one.flatten() for one in gs])
+        del gs
+        dist.reduce(flat, unit.owner)
+        if unit.owner == dist.get_rank():
+            flat /= dist.get_world_size()
+            unit.flat.grad = flat if unit.flat.grad is None else unit.flat.grad + flat
+        return gx, torch.zeros(()), None
+
+
+class Unit:
+    def __init__(self, layer, owner):
+        self.layer, self.owner = [layer], owner
+        self.shapes = {n: p.shape for n, p in layer.named_parameters()}
+        self.size = sum(s.numel() for s in self.shapes.values())
+        self.flat = None
+        if owner == dist.get_rank():
+            self.flat = nn.Parameter(torch.cat([p.detach().flatten() for p in layer.parameters()]))
+        for p in layer.parameters():
+            p.data = torch.empty(0)
+
+    def fetch(self):
+        flat = torch.empty(self.size) if self.flat is None else self.flat.detach()
+        dist.broadcast(flat, self.owner)
+        parts = flat.split([s.numel() for s in self.shapes.values()])
+        return {n: p.view(s).detach() for (n, s), p in zip(self.shapes.items(), parts)}
+
+
+class ShardedLayers(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.todo, made = [], {}
+        self.flats = nn.ParameterList()
+        self.hook = [torch.zeros((), requires_grad=True)]
+        for layer in layers:
+            if layer not in made:
+                made[layer] = layer
+                if list(layer.parameters()):
+                    count = sum(isinstance(u, Unit) for u in made.values())
+                    made[layer] = unit = Unit(layer, count % dist.get_world_size())
+                    if unit.flat is not None:
+                        self.flats.append(unit.flat)
+            self.todo.append(made[layer])
+
+    def forward(self, x):
+        for one in self.todo:
+            x = Run.apply(x, self.hook[0], one) if isinstance(one, Unit) else one(x)
+        return x

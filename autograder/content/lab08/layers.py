@@ -26,6 +26,8 @@ _PARAMETER_BYTES = _COUNT * _LAYER_BYTES
 _MOST_BYTES = _PARAMETER_BYTES + 3 * _LAYER_BYTES
 _SCRATCH_BYTES = 2 * _LAYER_BYTES + _MIB  # gloo's copies; and what Python and torch hold
 _MOST_SENT_BYTES = _STEPS * 3 * _PARAMETER_BYTES * 1.02
+_LAYER_VALUES = _WIDTH**2 + _WIDTH
+_MOST_SHARD_VALUES = _LAYER_VALUES // _WORLD + 8  # however it is padded
 _TOLERANCE = 1e-4
 _VALUES = ("sums", "no_update", "two_copies")
 
@@ -54,7 +56,10 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     finding = _outputs(case.inputs, value.get("outputs"), bool(case.budget))
     if not case.budget or not finding.ok:
         return dict.fromkeys(case.parts, finding)
-    return {_PEAK: _peak(answer), _TRAFFIC: at_most(answer, _MOST_SENT_BYTES, _too_much_sent)}
+    peak = _peak(answer)
+    if peak.ok:
+        peak = _shards(value.get("shards"))
+    return {_PEAK: peak, _TRAFFIC: at_most(answer, _MOST_SENT_BYTES, _too_much_sent)}
 
 
 def _outputs(inputs: Mapping[str, Any], got: Any, large: bool) -> Finding:
@@ -111,6 +116,20 @@ def _peak(answer: Answer) -> Finding:
     return Finding(False, said, ("layers_stay",))
 
 
+def _shards(shards: Any) -> Finding:
+    """No rank stores more than its share of a layer; whole layers, dealt out, take as little."""
+    if not (isinstance(shards, list) and all(isinstance(of_rank, list) for of_rank in shards)):
+        return Finding(False, "The answers came back garbled.")
+    sizes = [size for of_rank in shards for size in of_rank if type(size) is int]
+    if max(sizes, default=0) <= _MOST_SHARD_VALUES:
+        return Finding(True)
+    said = (
+        f"Of a layer with {_LAYER_VALUES:,} values, each of {_WORLD} ranks stores "
+        f"{_LAYER_VALUES // _WORLD:,}. A parameter of yours has {max(sizes):,}."
+    )
+    return Finding(False, said, ("whole_layers",))
+
+
 def _too_much_sent(sent: tuple[int, ...]) -> Finding:
     said = (
         f"In {_STEPS} steps on {_PARAMETER_BYTES / _MIB:.0f} MiB of parameters a rank may send "
@@ -134,6 +153,7 @@ sharded_layers = Task(
         "Make one, and use it twice.",
         "layers_stay": "Whole layers stay alive: empty each layer's own parameters when its shard "
         "is made, free gathered weights after use, and gather them again in backward.",
+        "whole_layers": "Ranks store layers whole. Cut each layer into one shard for each rank.",
         "sends_too_much": "Gather each layer once in forward and once in backward, and reduce its "
         "gradient once.",
     },

@@ -19,6 +19,8 @@ __all__ = ["data_parallel"]
 _START, _GRADIENTS, _NO_SYNC = "start", "gradients", "no_sync"
 _WIDE = 128
 _TOLERANCE = 1e-9
+_ROUNDING = 1e-7  # of a norm
+_MOST_QUIET_BYTES = 2**14  # what a student's code prints counts, too
 
 Arrays = Mapping[str, Any]  # a rank's tensors by their names
 
@@ -32,8 +34,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     return [
         case((_START, _GRADIENTS), world=2, passes=1),
         case((_START, _GRADIENTS), world=3, passes=2),
-        case((_NO_SYNC,), world=3, passes=3, quiet=2),
-        case((_NO_SYNC,), world=2, passes=4, quiet=3, width=_WIDE, brief=True, metered=True),
+        case((_NO_SYNC,), world=3, passes=6, quiet=5),
+        case((_NO_SYNC,), world=2, passes=5, quiet=4, width=_WIDE, brief=True, metered=True),
     ]
 
 
@@ -45,9 +47,13 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
         return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
     if inputs.get("brief"):
         return dict.fromkeys(case.parts, _talks_once(inputs, ranks, answer))
-    findings = {_START: _start(models, ranks)}
-    findings[case.parts[-1]] = _gradients(inputs, models, ranks)
-    return {part: findings[part] for part in case.parts}
+    start = _start(models, ranks)  # before the models get the ranks' own tensors
+    gradients = _gradients(inputs, models, ranks)
+    if _NO_SYNC in case.parts:
+        return {_NO_SYNC: gradients}
+    if gradients.ok:
+        gradients = _untouched(models[0], ranks)
+    return {_START: start, _GRADIENTS: gradients}
 
 
 def _has_form(ranks: Any, models: Sequence[nn.Module]) -> TypeGuard[list[dict[str, Any]]]:
@@ -69,7 +75,7 @@ def _start(models: Sequence[nn.Module], ranks: Sequence[Mapping[str, Any]]) -> F
     for number, rank in enumerate(ranks):
         for name, right in expected.items():
             if not _are_close(right, rank["start"][name]):
-                said = f"With {len(ranks)} ranks, {name} of rank {number} isn't that of rank 0."
+                said = f"With {len(ranks)} ranks, {name} of rank {number} isn't what rank 0 had."
                 return Finding(False, said, tuple(_of_start(models, ranks)))
     return Finding(True)
 
@@ -164,7 +170,20 @@ def _gradients(
         return Finding(True)
     passes = f"{inputs['passes']} backward passes" + (f", {quiet} in no_sync()," if quiet else "")
     said = f"With {inputs['world']} ranks and {passes} the gradient of {where} isn't the mean."
-    return Finding(False, said, tuple(n for n, made in _MUTANTS.items() if not differs(made)))
+    known = [name for name, made in _MUTANTS.items() if not differs(made)]
+    if quiet and "own" in known:
+        known.append("never_again")
+    return Finding(False, said, tuple(known))
+
+
+def _untouched(model: nn.Module, ranks: Sequence[Mapping[str, Any]]) -> Finding:
+    """What no rank used has no gradient; elsewhere, zeros count as none."""
+    for name, p in model.named_parameters():
+        for number, rank in enumerate(ranks):
+            if p.grad is None and rank["gradients"][name] is not None:
+                said = f"No rank used {name}, but on rank {number} its gradient isn't None."
+                return Finding(False, said, ("unused_filled",))
+    return Finding(True)
 
 
 def _load(model: nn.Module, start: Arrays) -> bool:
@@ -182,9 +201,17 @@ def _talks_once(
     inputs: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]], answer: Answer
 ) -> Finding:
     """After one start and one exchange no rank has sent much more than both take."""
-    if any(rank["gradients"] != ranks[0]["gradients"] for rank in ranks):
+    if not all(_are_alike(rank["gradients"], ranks[0]["gradients"]) for rank in ranks):
         said = "After no_sync() and another pass the ranks' gradients differ."
-        return Finding(False, said, ("own", "quiet_left_out"))
+        return Finding(False, said, ("never_again", "own", "quiet_left_out"))
+    quiet_sent = answer.value.get("quiet_sent_bytes")
+    known = [n for n in quiet_sent if type(n) is int] if isinstance(quiet_sent, list) else []
+    if max(known, default=0) > _MOST_QUIET_BYTES:
+        said = (
+            f"In {inputs['quiet']} passes in no_sync(), a rank may send nothing. "
+            f"Yours sends {max(known) / 2**10:.0f} KiB."
+        )
+        return Finding(False, said, ("talks_always",))
     once = sum(8 * p.numel() for p in Branches(inputs["width"], 0).parameters())
 
     def too_much(sent: tuple[int, ...]) -> Finding:
@@ -196,6 +223,18 @@ def _talks_once(
 
     most = 3.5 * once + 2**16
     return at_most(answer, most, too_much)
+
+
+def _are_alike(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Tell whether two ranks have gradients of the same sums and norms, up to rounding."""
+
+    def alike(one: Any, other: Any) -> bool:
+        if one is None or other is None:
+            return one is other
+        (_, norm), (_, of_other) = one, other
+        return bool(np.allclose(one, other, 0, _ROUNDING * max(norm, of_other)))
+
+    return all(alike(a[name], b[name]) for name in a)
 
 
 def _are_close(expected: Any, got: Any) -> bool:
@@ -219,9 +258,13 @@ data_parallel = Task(
         "own_buffers": "Parameters are equal, buffers are not: module.buffers() has them.",
         "own_frozen": "A parameter that needs no gradient is part of the model, too: send all.",
         "sums": "These are sums over ranks. Divide by the world size for the mean.",
+        "never_again": "Ranks don't talk again after no_sync(). Turn the exchange on where the "
+        "block ends, and average all of .grad.",
         "own": "Each rank has its own gradients only: nothing was exchanged.",
         "divided_twice": "You divide by the world size twice.",
         "last_pass": "Your gradients are those of the last pass only. They add up until zeroed.",
+        "unused_filled": "A parameter that no rank used has a gradient. Leave its .grad None: "
+        "optimizers skip only such parameters.",
         "quiet_left_out": "Gradients added up in no_sync() are never averaged. Exchange the whole "
         ".grad, not the last pass's part.",
         "talks_always": "Your ranks talk in no_sync(), too, or send more than they need to. In it, "

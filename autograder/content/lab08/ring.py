@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -98,21 +99,49 @@ def _explanations(begun: Results, right: list[Any], got: Results) -> Iterator[st
         yield "one_neighbour"
     if every(lambda r, n: np.array_equal(got[r][n], right[n]) == (r == 0)):
         yield "one_rank"
-    if every(lambda r, n: any(np.array_equal(got[o][n][:1], right[n][:1]) for o in range(world))):
-        missing = [n for n, tensor in enumerate(right) if len(tensor) % world]
-        whole = [n for n in range(len(right)) if n not in missing]
-        if all(np.array_equal(got[r][n], right[n]) for r in range(world) for n in whole):
-            yield "rest_left_out"
-    if _is_scattered(right, got):
+    failing = [
+        len(tensor)
+        for n, tensor in enumerate(right)
+        if not all(np.array_equal(tensors[n], tensor) for tensors in got)
+    ]
+    if max(failing) < world:
+        yield "few_values"
+    elif all(length % world for length in failing):
+        yield "rest_left_out"
+    if _is_scattered(begun, right, got):
         yield "not_spread"
+    if any(
+        every(lambda r, n, last=last: np.array_equal(got[r][n], _ring(begun, n, last)[r]))
+        for last in range(world - 1, 2 * world - 2)
+    ):
+        yield "adds_again"
 
 
-def _is_scattered(right: list[Any], got: Results) -> bool:
-    """Whether each sum is right in some rank, and none has all of them."""
+def _is_scattered(begun: Results, right: list[Any], got: Results) -> bool:
+    """Whether each sum is in some rank, none has all, and the others are sums of some ranks."""
     told = [n for n, tensor in enumerate(right) if len(tensor) >= len(got)]
     somewhere = all(np.any([tensors[n] == right[n] for tensors in got], axis=0).all() for n in told)
     nowhere_all = not any(np.array_equal(tensors[n], right[n]) for tensors in got for n in told)
-    return somewhere and nowhere_all
+    return somewhere and nowhere_all and all(_are_sums_of_some(begun, got, n) for n in told)
+
+
+def _are_sums_of_some(begun: Results, got: Results, number: int) -> bool:
+    """Whether no value counts a rank twice."""
+    given = [tensors[number] for tensors in begun]
+    some = [sum(c) for k in range(1, len(given) + 1) for c in combinations(given, k)]
+    return all(np.any([tensors[number] == s for s in some], axis=0).all() for tensors in got)
+
+
+def _ring(begun: Results, number: int, last: int) -> list[Any]:
+    """Each rank's tensor after a ring whose steps add up to step `last`."""
+    world = len(begun)
+    chunks = [np.array_split(tensors[number].copy(), world) for tensors in begun]
+    for step in range(2 * world - 2):
+        sent = [chunks[rank][(rank - step) % world].copy() for rank in range(world)]
+        for rank in range(world):
+            into = chunks[rank][(rank - step - 1) % world]
+            into[:] = sent[rank - 1] + (into if step <= last else 0)
+    return [np.concatenate(parts) for parts in chunks]
 
 
 @lru_cache(maxsize=16)
@@ -143,6 +172,8 @@ def _memory(answer: Answer) -> Finding:
         return Finding(True)
     took = "" if rise is None else f" Yours takes {(rise - _GIVEN_BYTES) / _MIB:.1f} MiB."
     said = f"Besides x, a rank may take {_MOST_EXTRA_BYTES / _MIB:.0f} MiB here.{took}"
+    if rise is not None and rise < 2 * _GIVEN_BYTES:
+        return Finding(False, said, ("several_buffers",))
     return Finding(False, said, ("whole_copy", "star", "whole_tensors"))
 
 
@@ -162,9 +193,14 @@ ring_all_reduce = Task(
         "one_rank": "Only rank 0 has the sums. All ranks need them.",
         "not_spread": "Each chunk's sum is on one rank only. A second round passes the "
         "finished chunks around.",
+        "adds_again": "The second round adds finished chunks, too. They must replace what a rank "
+        "has: use copy_.",
+        "few_values": "Lengths less than world go wrong, where some chunks are empty. Send them "
+        "too, or skip them on both sides.",
         "rest_left_out": "Lengths not divisible by world go wrong. x.tensor_split(world) gives "
         "world chunks of any length.",
-        "whole_copy": "A second tensor as large as x is alive. A buffer of one chunk is enough.",
+        "several_buffers": "Several chunks besides x are alive. A buffer of one is enough.",
+        "whole_copy": "A copy of x, or as much, is alive. A buffer of one chunk is enough.",
         "star": "One rank sends far more than the others: everything goes through it. In a ring "
         "each rank sends the same.",
         "whole_tensors": "Each step sends too much. Send one chunk per step, 1 / world of x.",

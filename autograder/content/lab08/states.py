@@ -59,7 +59,7 @@ _MUTANTS: dict[str, Callable[..., Any]] = {
 def _cases(rng: np.random.Generator) -> list[Case]:
     def call(stage: int, recipe: str) -> list[Any]:
         world = int(rng.integers(3, 65))
-        n_params = world * int(rng.integers(1000, 10**6)) + int(rng.integers(1, world))
+        n_params = world * int(rng.integers(1000, 10**8)) + int(rng.integers(1, world))
         return [n_params, world, stage, recipe]
 
     drawn = [call(stage, recipe) for recipe in _BYTES for stage in range(4)]

@@ -15,7 +15,7 @@ from peakmem.measure.ranks import launch_watched
 from peakmem.measure.traffic import written_bytes
 from peakmem.probes import MARK, Namespace
 
-__all__ = ["idle", "metered", "run_ranks", "unwatched"]
+__all__ = ["idle", "metered", "run_ranks", "sent_since", "unwatched"]
 
 _TIMEOUT = 120.0  # seconds; the grader's limit in processor time comes first
 
@@ -71,13 +71,18 @@ def metered(
     with MemoryMeter("cpu", history=False) as meter:
         found = run()
         _let_go(keep)
-    after = written_bytes()
     return {
         **found,
         "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
         "held_bytes": meter.live_bytes - meter.baseline_bytes,
-        "sent_bytes": None if before is None or after is None else after - before,
+        "sent_bytes": sent_since(before),
     }
+
+
+def sent_since(before: int | None) -> int | None:
+    """Return the bytes that this rank wrote since `written_bytes()` was `before`."""
+    after = written_bytes()
+    return None if before is None or after is None else after - before
 
 
 def _let_go(keep: Callable[[], Any] | None) -> None:

@@ -103,13 +103,15 @@ def run_sharded(
 ) -> dict[str, Any]:
     """Train the parameters() of `wrap(layers)`, each rank on its own samples.
 
-    Returns `outputs`, parts of each rank's outputs in each step. With `measure`, also `rise_bytes`
-    of the rank with the highest peak, and each rank's `sent_bytes`.
+    Returns `outputs`, parts of each rank's outputs in each step, and the number of values in each
+    of its `shards`, the parameters. With `measure`, also `rise_bytes` of the rank with the highest
+    peak, and each rank's `sent_bytes`.
     """
     given = (wrap, width, count, order, steps, seed, nested, measure)
     found = run_ranks(_trained, world, *given, ask=ask)
     return {
         "outputs": [rank["outputs"] for rank in found],
+        "shards": [rank["shards"] for rank in found],
         **({"rise_bytes": max(rank["rise_bytes"] for rank in found)} if measure else {}),
         **({"sent_bytes": [rank["sent_bytes"] for rank in found]} if measure else {}),
     }
@@ -129,6 +131,9 @@ def _trained(
         model = wrap(layers_of(width, count, order, seed, nested=nested))
         rank, params = dist.get_rank(), list(model.parameters())
         outputs = trained(model, params, width, [rank], steps, seed)
-        return {"outputs": [of_step[0] for of_step in outputs]}
+        return {
+            "outputs": [of_step[0] for of_step in outputs],
+            "shards": [p.numel() for p in params],
+        }
 
     return metered(run, measure=measure)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from peakmem.measure.traffic import written_bytes
 from peakmem.probes import Namespace
-from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
+from peakmem.probes.ranks import Ask, metered, run_ranks, sent_since, unwatched
 
 __all__ = ["Branches", "batch", "data_parallel", "loss", "run_replicas", "told"]
 
@@ -88,17 +88,16 @@ def run_replicas(
 ) -> dict[str, Any]:
     """Wrap a model of each rank, and call backward `passes` times on the rank's own samples.
 
-    The first `quiet` passes are within no_sync(). Returns for each of the `ranks` its `start`, the
-    model's tensors by name after wrapping, and its `gradients` at the end, both through `told`.
-    With `measure`, also each rank's `sent_bytes`.
+    The first `quiet` passes are within no_sync(), two in each block. Returns for each of the
+    `ranks` its `start`, the model's tensors by name after wrapping, and its `gradients` at the end,
+    both through `told`. With `measure`, also each rank's `sent_bytes`, and how many of them were
+    `quiet_sent_bytes`, sent within no_sync().
     """
     sizes = (width, passes, seed, quiet, brief)
     found = run_ranks(_trained, world, wrap, *sizes, measure, ask=ask)
     ranks = [{name: rank[name] for name in ("start", "gradients")} for rank in found]
-    return {
-        "ranks": ranks,
-        **({"sent_bytes": [rank["sent_bytes"] for rank in found]} if measure else {}),
-    }
+    figures = ("sent_bytes", "quiet_sent_bytes") if measure else ()
+    return {"ranks": ranks, **{name: [rank[name] for rank in found] for name in figures}}
 
 
 def _trained(
@@ -110,11 +109,19 @@ def _trained(
     def run() -> dict[str, Any]:
         wrapped = wrap(model)
         start = {name: told(tensor, brief) for name, tensor in model.state_dict().items()}
-        for number in range(passes):
-            x = batch(width, number, rank, seed)
-            with wrapped.no_sync() if number < quiet else nullcontext():
+
+        def add_up(numbers: Iterable[int]) -> None:
+            for number in numbers:
+                x = batch(width, number, rank, seed)
                 loss(wrapped(x)).backward()  # type: ignore[no-untyped-call]
+
+        before = written_bytes()
+        for first in range(0, quiet, 2):
+            with wrapped.no_sync():
+                add_up(range(first, min(first + 2, quiet)))
+        quiet_sent = sent_since(before)
+        add_up(range(quiet, passes))
         gradients = {name: told(p.grad, brief) for name, p in model.named_parameters()}
-        return {"start": start, "gradients": gradients}
+        return {"start": start, "gradients": gradients, "quiet_sent_bytes": quiet_sent}
 
     return metered(run, measure=measure)

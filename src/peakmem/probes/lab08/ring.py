@@ -18,9 +18,9 @@ AllReduce = Callable[[Tensor], None]
 
 
 def values(length: int, rank: int, seed: int) -> Tensor:
-    """Return a rank's input: integers, whose sums are exact in any order."""
+    """Return a rank's input: multiples of 1/8, whose sums are exact in any order."""
     generator = torch.Generator().manual_seed(seed + rank)
-    return torch.empty(length).random_(-999, 1000, generator=generator)
+    return torch.empty(length).random_(-999, 1000, generator=generator).div_(8)
 
 
 def ring_all_reduce(
