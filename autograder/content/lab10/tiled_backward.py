@@ -264,8 +264,8 @@ tiled_backward = Task(
         "block of them again: exp(scores - L), with L the log of the row's sum.",
         "several_numbers_a_row": "You keep more than one float32 per row. Maximum and sum together "
         "are one number: L = maximum + log(sum).",
-        "keeps_copies": "You keep copies besides q, k, v, the output and one number per row. Save "
-        "the tensors themselves, as they are.",
+        "keeps_copies": "You keep more than q, k, v, the output and one number per row: copies, or "
+        "a mask. Save the tensors themselves, as they are, and make each block's mask again.",
     },
     ban=NO_FUSED_ATTENTION,
     trust="measured",
