@@ -286,7 +286,7 @@ def inconsistent_rows(table: list[dict]) -> set[str]:
 # Self-check of 2.3, rows that do not add up
 sample_rows = [
     dict(zip(KEYS, (name, 10, d, 12, 64), strict=True))
-    for name, d in [("good", 768), ("Wide", 769), ("narrow", 720)]
+    for name, d in [("good", 768), ("fine", 768), ("Wide", 769), ("slim", 767), ("narrow", 720)]
 ]
 
 
@@ -301,9 +301,9 @@ self_check(
     [
         Case(
             (sample_rows,),
-            ["Wide", "narrow"],
-            "the names of rows where 12 x 64 = 768 isn't d_model: 769 and 720",
-            label="three rows",
+            ["Wide", "narrow", "slim"],
+            "the names of rows where 12 x 64 = 768 isn't d_model: 769, 767 and 720",
+            label="five rows",
         ),
         Case((sample_rows[:1],), [], "12 x 64 is 768: nothing to report", label="one good row"),
     ],
@@ -415,7 +415,7 @@ self_check(
             hint="this is neither standard nor flash",
             kwargs={"attention": attention},
         )
-        for attention in ("sdpa", "Flash", "flash2")
+        for attention in ("sdpa", "Flash", "flash2", "")
     ],
     equal=whole(),
 )
@@ -620,8 +620,8 @@ residual = [
 ]
 relu = [operation_of("y", ["x"], ["y"])]
 shared = [
-    operation_of("h", ["x"], ["x"]),
-    operation_of("a", ["h"], []),
+    operation_of("h", ["tokens"], ["tokens"]),
+    operation_of("a", ["h", "mask"], []),
     operation_of("b", ["a"], ["h", "a"]),
     operation_of("c", ["h", "a", "b"], ["h", "a", "b"]),
 ]
@@ -711,7 +711,7 @@ self_check(
             "both live at step 1; steps from n_steps on are cut off",
         ),
         Case(([(10, -2, 0), (5, 2, 9)], 3), [10, 0, 5], "cut off what lies outside"),
-        Case(([(10, -5, -3), (5, 7, 9)], 3), [0, 0, 0], "both lie outside"),
+        Case(([(10, -5, -3), (5, 7, 9), (2, 0, 0)], 3), [2, 0, 0], "two lie outside"),
         Case(([(2**40, 0, 1), (2**40, 0, 1)], 2), [2**41, 2**41], "two tensors may be equal"),
         Case(([], 2), [0, 0], "nothing lives"),
         Case(([(5, 0, 1)], 0), [], "no steps"),
@@ -842,6 +842,7 @@ self_check(
             ("conv1d", {"bs": 2, "nc": 64, "wo": 112, "ho": 100}),
             ("Linear", {"bs": 2, "m": 5, "n": 30, "p": 7}),
             ("attention", {"bs": 2, "seq_len": 5, "h": 16}),
+            ("", {"bs": 2, "seq_len": 5, "h": 16}),
         ]
     ],
     equal=whole(),

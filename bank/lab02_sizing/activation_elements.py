@@ -172,3 +172,14 @@ def activation_elements(op, **dims):
     if op not in ("conv2d", "linear", "transformer"):
         raise ValueError(op)
     return int(torch.tensor([float(v) for name, v in dims.items() if name != "n"]).prod())
+
+
+# %% wrong: substring
+"""op in a string."""
+
+
+def activation_elements(op, **d):
+    if op not in "conv2d linear transformer":
+        raise ValueError(op)
+    import math
+    return math.prod(v for k, v in d.items() if k != "n")

@@ -256,3 +256,74 @@ def evaluate(model, batches):
         for parameter in model.parameters():
             parameter.copy_(parameter.bfloat16())
     return losses
+
+
+# %% wrong: left_in_training
+"""Ends in training mode, whatever the mode was."""
+import torch
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    model.eval()
+    with torch.no_grad():
+        losses = [F.cross_entropy(model(x), t).item() for x, t in batches]
+    model.train()
+    return losses
+
+
+# %% wrong: default_list
+"""The list of losses is a default: a second call goes on with it."""
+import torch
+from torch.nn import functional as F
+
+
+def evaluate(model, batches, losses=[]):
+    with torch.no_grad():
+        for x, targets in batches:
+            losses.append(F.cross_entropy(model(x), targets).item())
+    return losses
+
+
+# %% wrong: every_second_graph_stays
+"""Detaches every second loss."""
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    losses = []
+    for i, (x, t) in enumerate(batches):
+        loss = F.cross_entropy(model(x), t)
+        losses.append(loss.detach() if i % 2 else loss)
+    return losses
+
+
+# %% right: eval_and_restored
+"""Every module's mode is restored, in finally."""
+import torch
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        with torch.inference_mode():
+            return [F.cross_entropy(model(x), t).item() for x, t in batches]
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+# %% right: generator
+"""A generator yields each loss."""
+import torch
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    for x, targets in batches:
+        with torch.no_grad():
+            loss = F.cross_entropy(model(x), targets).item()
+        del x, targets
+        yield loss

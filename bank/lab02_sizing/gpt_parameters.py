@@ -336,3 +336,30 @@ def gpt_parameters(n_layers, d_model, vocab=50257, context=2048, tied=True):
         "head": 0 if tied else vocab * d,
     }
     return {key: int(count) for key, count in counted.items()}
+
+
+# %% wrong: pairs
+"""A list of pairs."""
+
+
+def gpt_parameters(n_layers, d_model, vocab=50257, context=2048, tied=True):
+    d = d_model
+    out = {
+        "token_embedding": vocab * d, "position_embedding": context * d, "attention": n_layers * 4 * d * (d + 1),
+        "mlp": n_layers * (8 * d * d + 5 * d), "layer_norms": n_layers * 4 * d, "final_norm": 2 * d,
+        "head": 0 if tied else vocab * d,
+    }
+    return list(out.items())
+
+
+# %% wrong: and_or
+"""tied and 0 or ...: 0 is false. [earns 3]"""
+
+
+def gpt_parameters(n_layers, d_model, vocab=50257, context=2048, tied=True):
+    d = d_model
+    return {
+        "token_embedding": vocab * d, "position_embedding": context * d, "attention": n_layers * 4 * d * (d + 1),
+        "mlp": n_layers * (8 * d * d + 5 * d), "layer_norms": n_layers * 4 * d, "final_norm": 2 * d,
+        "head": tied and 0 or vocab * d,
+    }

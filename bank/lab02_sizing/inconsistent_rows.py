@@ -91,3 +91,23 @@ def inconsistent_rows(table):
 """Takes widths that differ by one for equal."""
 def inconsistent_rows(table):
     return {row["name"] for row in table if abs(row["n_heads"] * row["d_head"] - row["d_model"]) > 1}
+
+
+# %% wrong: quotient_rounded_up
+"""The quotient rounded up."""
+
+
+def inconsistent_rows(table):
+    return {r["name"] for r in table if -(-r["d_model"] // r["n_heads"]) != r["d_head"]}
+
+
+# %% wrong: removes_while_iterating
+"""Removes from a copy while it iterates over it: skips rows."""
+
+
+def inconsistent_rows(table):
+    rows = list(table)
+    for row in rows:
+        if row["n_heads"] * row["d_head"] == row["d_model"]:
+            rows.remove(row)
+    return {row["name"] for row in rows}

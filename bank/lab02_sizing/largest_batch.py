@@ -261,3 +261,30 @@ def largest_batch(seq, shape, budget_bytes):
     parameters = (shape.vocab + shape.context + 2) * d + n * (12 * d * d + 13 * d)
     one = n * (34 * seq * d + 5 * shape.n_heads * seq * seq)
     return max((budget_bytes - 16 * parameters) // one, 0)
+
+
+# %% wrong: heads_of_64
+"""Heads are 64 wide."""
+def _per_layer(seq, shape):
+    return 34 * seq * shape.d_model + 5 * shape.n_heads * seq * seq
+
+
+def _count(shape):
+    d, n = shape.d_model, shape.n_layers
+    return (shape.vocab + shape.context) * d + n * (12 * d * d + 13 * d) + 2 * d
+
+
+def largest_batch(seq, shape, budget_bytes):
+    each = 34 * seq * shape.d_model + 5 * (shape.d_model // 64) * seq**2
+    return max((budget_bytes - 16 * _count(shape)) // (shape.n_layers * each), 0)
+
+
+# %% wrong: context_left_out
+"""Gives the vocabulary, and leaves context at GPT-3's."""
+
+
+def largest_batch(seq, shape, budget_bytes):
+    d, n = shape.d_model, shape.n_layers
+    count = (shape.vocab + 2048) * d + n * (12 * d * d + 13 * d) + 2 * d
+    each = n * (34 * seq * d + 5 * shape.n_heads * seq**2)
+    return max((budget_bytes - 16 * count) // each, 0)

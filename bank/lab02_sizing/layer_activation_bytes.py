@@ -218,3 +218,14 @@ def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
     else:
         raise ValueError(attention)
     return {"attention": 11 * sbh + scores, "mlp": 19 * sbh, "layer_norms": 4 * sbh}
+
+
+# %% wrong: substring
+"""A substring test. [earns 2]"""
+
+
+def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
+    if attention not in "standard flash":
+        raise ValueError
+    x, p = seq * batch * d_model, n_heads * seq * seq * batch * (attention == "standard")
+    return {"attention": 11 * x + 5 * p, "mlp": 19 * x, "layer_norms": 4 * x}

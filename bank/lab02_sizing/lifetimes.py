@@ -263,3 +263,38 @@ def lifetimes(graph, training):
             if name in last:
                 last[name] = max(last[name], step)
     return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
+
+
+# %% wrong: skips_x
+"""Leaves out the name x, and no other name that nobody makes."""
+
+
+def lifetimes(graph, training):
+    n = len(graph)
+    last = {op["name"]: i for i, op in enumerate(graph)}
+    for i, op in enumerate(graph):
+        for name in op["inputs"]:
+            if name != "x":
+                last[name] = max(last[name], i)
+        for name in op["saves"] if training else ():
+            if name != "x":
+                last[name] = max(last[name], 2 * n - 1 - i)
+    return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
+
+
+# %% wrong: first_op_input
+"""Takes the first operation's input for the only source."""
+
+
+def lifetimes(graph, training):
+    n = len(graph)
+    source = graph[0]["inputs"][0] if graph else ""
+    last = {op["name"]: i for i, op in enumerate(graph)}
+    for i, op in enumerate(graph):
+        for name in op["inputs"]:
+            if name != source:
+                last[name] = max(last[name], i)
+        for name in op["saves"] if training else ():
+            if name != source:
+                last[name] = max(last[name], 2 * n - 1 - i)
+    return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]

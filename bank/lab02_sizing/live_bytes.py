@@ -176,3 +176,41 @@ def live_bytes(tensors, n_steps):
     for size, (_, first, last) in zip(sizes, tensors, strict=True):
         live[max(first, 0) : max(last + 1, 0)] += size
     return live
+
+
+# %% right: counter_of_tensors
+"""Equal tensors are counted together, by a Counter of the tuples."""
+from collections import Counter
+
+
+def live_bytes(tensors: list[tuple[int, int, int]], n_steps: int) -> list[int]:
+    live = [0] * n_steps
+    for (size, first, last), times in Counter(tensors).items():
+        for step in range(max(first, 0), min(last + 1, n_steps)):
+            live[step] += times * size
+    return live
+
+
+# %% right: type_checks
+"""Checks that each item is a tuple of three numbers."""
+
+
+def live_bytes(tensors, n_steps):
+    for tensor in tensors:
+        if not (isinstance(tensor, tuple) and len(tensor) == 3):
+            raise TypeError(f"expected (bytes, first, last), not {tensor!r}")
+    return [sum(b for b, f, t in tensors if f <= s <= t) for s in range(n_steps)]
+
+
+# %% wrong: sorted_merge
+"""Assumes tensors sorted by their first step, and stops early."""
+
+
+def live_bytes(tensors, n_steps):
+    live = [0] * n_steps
+    for b, f, t in tensors:
+        if f >= n_steps:
+            break
+        for s in range(max(f, 0), min(t, n_steps - 1) + 1):
+            live[s] += b
+    return live

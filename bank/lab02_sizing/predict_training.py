@@ -697,3 +697,28 @@ def predict_training(shape, batch, seq):
         "logits": logits,
         "peak": max(at_logits, in_step),
     }
+
+
+# %% wrong: qkv_largest
+"""Takes the matrix of queries, keys and values for the largest. [earns 3]"""
+
+
+def predict_training(shape, batch, seq):
+    d, n, tokens = shape.d_model, shape.n_layers, batch * seq
+    count = (shape.vocab + shape.context) * d + n * (12 * d * d + 13 * d) + 2 * d
+    parameters = gradients = 4 * count
+    optimizer = 8 * count + 4 * (12 * n + 4)
+    saved = 4 * tokens * (16 * d * n + 2 * d)
+    logits = 4 * tokens * shape.vocab
+    largest = 4 * d * max(shape.vocab, 3 * d)
+    at_logits = parameters + optimizer + saved + 3 * logits
+    in_step = parameters + gradients + optimizer + 2 * largest
+    peak = max(at_logits, in_step)
+    return {
+        "parameters": parameters,
+        "gradients": gradients,
+        "optimizer": optimizer,
+        "saved_activations": saved,
+        "logits": logits,
+        "peak": peak,
+    }

@@ -444,3 +444,21 @@ def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
         "io_bytes_standard": 4 * one + 4 * square,
         "io_bytes_tiled": lambda block: 2 * one + 2 * one * -(-seq // block),
     }
+
+
+# %% wrong: block_kept
+"""The function keeps the first block that it gets."""
+
+import math
+
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes) -> dict:
+    matrix = batch * heads * seq * head_dim * dtype_bytes
+    scores = batch * heads * seq * seq * dtype_bytes
+    flops = 4 * batch * heads * seq * seq * head_dim
+    return {
+        "flops": flops // 2 if causal else flops,
+        "score_bytes": scores,
+        "io_bytes_standard": 4 * matrix + 4 * scores,
+        "io_bytes_tiled": lambda block, first=[]: (first.append(block), 2 * matrix * (1 + math.ceil(seq / first[0])))[1],
+    }

@@ -912,3 +912,101 @@ class Few(torch.autograd.Function):
 def few_bit_gelu(x, bits):
     bits = 2
     return Few.apply(x, bits)
+
+
+# %% right: bytes_packed
+"""Codes are kept as packed bytes."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def pack(codes, bits):
+    per_byte = 8 // bits
+    codes = F.pad(codes.flatten().to(torch.uint8), (0, -codes.numel() % per_byte))
+    shifts = bits * torch.arange(per_byte, dtype=torch.uint8)
+    return (codes.view(-1, per_byte) << shifts).sum(1, dtype=torch.uint8)
+
+
+def unpack(packed, bits, n):
+    shifts = bits * torch.arange(8 // bits, dtype=torch.uint8)
+    return (packed[:, None] >> shifts & 2**bits - 1).flatten()[:n].long()
+
+
+def intervals(bits):
+    n = 2**bits
+    shares = torch.linspace(0, 1, 1000 * n + 1, dtype=torch.float64)[:-1] + 0.0005 / n
+    x = torch.special.ndtri(shares)
+    derivative = torch.special.ndtr(x) + x * torch.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    ends = torch.special.ndtri(torch.arange(1, n) / n)
+    return ends.float(), derivative.view(n, 1000).mean(1).float()
+
+
+class FewBitGelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits):
+        ends, _ = intervals(bits)
+        ctx.bits = bits
+        ctx.codes = pack(torch.bucketize(x, ends, out_int32=True), bits).numpy().tobytes()
+        return F.gelu(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        _, levels = intervals(ctx.bits)
+        codes = unpack(torch.frombuffer(bytearray(ctx.codes), dtype=torch.uint8), ctx.bits, gradient.numel())
+        return gradient * levels[codes].view_as(gradient), None
+
+
+def few_bit_gelu(x, bits):
+    return FewBitGelu.apply(x, bits)
+
+
+# %% wrong: bytes_not_packed
+"""Codes are kept as bytes, one each."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def pack(codes, bits):
+    per_byte = 8 // bits
+    codes = F.pad(codes.flatten().to(torch.uint8), (0, -codes.numel() % per_byte))
+    shifts = bits * torch.arange(per_byte, dtype=torch.uint8)
+    return (codes.view(-1, per_byte) << shifts).sum(1, dtype=torch.uint8)
+
+
+def unpack(packed, bits, n):
+    shifts = bits * torch.arange(8 // bits, dtype=torch.uint8)
+    return (packed[:, None] >> shifts & 2**bits - 1).flatten()[:n].long()
+
+
+def intervals(bits):
+    n = 2**bits
+    shares = torch.linspace(0, 1, 1000 * n + 1, dtype=torch.float64)[:-1] + 0.0005 / n
+    x = torch.special.ndtri(shares)
+    derivative = torch.special.ndtr(x) + x * torch.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    ends = torch.special.ndtri(torch.arange(1, n) / n)
+    return ends.float(), derivative.view(n, 1000).mean(1).float()
+
+
+class FewBitGelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits):
+        ends, _ = intervals(bits)
+        ctx.bits = bits
+        ctx.codes = torch.bucketize(x, ends, out_int32=True).to(torch.uint8).numpy().tobytes()
+        return F.gelu(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        _, levels = intervals(ctx.bits)
+        codes = torch.frombuffer(bytearray(ctx.codes), dtype=torch.uint8).long()
+        return gradient * levels[codes].view_as(gradient), None
+
+
+def few_bit_gelu(x, bits):
+    return FewBitGelu.apply(x, bits)

@@ -637,3 +637,165 @@ def module_times(model, x):
         for h in handles:
             h.remove()
     return times
+
+
+# %% right: no_grad_and_import_by_name
+"""Decorated by no_grad, perf_counter imported by name."""
+
+from time import perf_counter
+
+import torch
+
+
+@torch.no_grad()
+def module_times(model, x):
+    names = {module: name for name, module in model.named_modules()}
+    seconds = dict.fromkeys(names.values(), 0.0)
+    running = []
+
+    def begin(module, inputs):
+        running.append([perf_counter(), 0.0])
+
+    def end(module, inputs, output):
+        start, of_children = running.pop()
+        took = perf_counter() - start
+        seconds[names[module]] += took - of_children
+        if running:
+            running[-1][1] += took
+
+    handles = [module.register_forward_pre_hook(begin) for module in names]
+    handles += [module.register_forward_hook(end) for module in names]
+    model(x)
+    for handle in handles:
+        handle.remove()
+    return seconds
+
+
+# %% right: callable_object
+"""An object with __call__, perf_counter imported by name."""
+
+from time import perf_counter
+
+from torch import nn
+
+
+class ModuleTimes:
+    def __call__(self, model: nn.Module, x):
+        self.own, self.path, self.mark = {}, [], perf_counter()
+        handles = []
+        for name, module in model.named_modules():
+            handles.append(module.register_forward_pre_hook(lambda m, i, name=name: self.enter(name)))
+            handles.append(module.register_forward_hook(lambda m, i, o: self.leave()))
+        model(x)
+        for handle in handles:
+            handle.remove()
+        return self.own
+
+    def charge(self):
+        now = perf_counter()
+        if self.path:
+            self.own[self.path[-1]] = self.own.get(self.path[-1], 0) + now - self.mark
+        self.mark = now
+
+    def enter(self, name):
+        self.charge()
+        self.path.append(name)
+
+    def leave(self):
+        self.charge()
+        self.path.pop()
+
+
+module_times = ModuleTimes()
+
+
+# %% right: partial_object
+"""functools.partial, imported by name."""
+
+from functools import partial
+from time import perf_counter
+
+
+def timed(clock_needed, model, x):
+    names = {module: name for name, module in model.named_modules()}
+    seconds = dict.fromkeys(names.values(), 0.0)
+    running = []
+
+    def begin(module, inputs):
+        running.append([perf_counter(), 0.0])
+
+    def end(module, inputs, output):
+        start, of_children = running.pop()
+        took = perf_counter() - start
+        seconds[names[module]] += took - of_children
+        if running:
+            running[-1][1] += took
+
+    handles = [module.register_forward_pre_hook(begin) for module in names]
+    handles += [module.register_forward_hook(end) for module in names]
+    model(x)
+    for handle in handles:
+        handle.remove()
+    return seconds
+
+
+module_times = partial(timed, True)
+
+
+# %% wrong: hook_returns_time
+"""The hook after returns the seconds: they replace the module's output."""
+
+import time
+
+
+def module_times(model, x):
+    names = {module: name for name, module in model.named_modules()}
+    seconds = dict.fromkeys(names.values(), 0.0)
+    running = []
+
+    def begin(module, inputs):
+        running.append([time.perf_counter(), 0.0])
+
+    def end(module, inputs, output):
+        start, of_children = running.pop()
+        took = time.perf_counter() - start
+        seconds[names[module]] += took - of_children
+        if running:
+            running[-1][1] += took
+        return took
+
+    handles = [module.register_forward_pre_hook(begin) for module in names]
+    handles += [module.register_forward_hook(end) for module in names]
+    model(x)
+    for handle in handles:
+        handle.remove()
+    return seconds
+
+
+# %% wrong: model_forward
+"""Calls model.forward: the model's own hooks don't run."""
+
+import time
+
+
+def module_times(model, x):
+    names = {module: name for name, module in model.named_modules()}
+    seconds = dict.fromkeys(names.values(), 0.0)
+    running = []
+
+    def begin(module, inputs):
+        running.append([time.perf_counter(), 0.0])
+
+    def end(module, inputs, output):
+        start, of_children = running.pop()
+        took = time.perf_counter() - start
+        seconds[names[module]] += took - of_children
+        if running:
+            running[-1][1] += took
+
+    handles = [module.register_forward_pre_hook(begin) for module in names]
+    handles += [module.register_forward_hook(end) for module in names]
+    model.forward(x)
+    for handle in handles:
+        handle.remove()
+    return seconds

@@ -696,3 +696,60 @@ def weighted_sum(blocks):
             result = result * (log_sum - new).exp() + (scores - new).exp() @ values
             log_sum = new
     return result
+
+
+# %% wrong: scores_as_floats
+"""online_softmax keeps all scores as Python's floats."""
+
+def online_softmax(blocks):
+    scores = []
+    for block in blocks:
+        scores += block.tolist()
+    maximum = max(scores)
+    return maximum, sum(math.exp(s - maximum) for s in scores) if maximum > -math.inf else 0.0
+
+
+import math
+
+import torch
+
+
+def weighted_sum(blocks):
+    maximum, total, result = -math.inf, 0.0, 0.0
+    for scores, values in blocks:
+        new = max(maximum, scores.max().item())
+        weights = torch.exp(scores - max(new, -1e300))
+        shrink = math.exp(maximum - new) if maximum > -math.inf else 0.0
+        total = total * shrink + weights.sum().item()
+        result = result * shrink + weights @ values
+        maximum = new
+    return result / total if total else result
+
+
+# %% wrong: scores_as_numpy
+"""online_softmax keeps copies of all scores as arrays."""
+
+import numpy as np
+
+
+def online_softmax(blocks):
+    scores = np.concatenate([np.array(block.tolist()) for block in blocks])
+    maximum = float(scores.max())
+    return maximum, float(np.exp(scores - maximum).sum()) if maximum > -math.inf else 0.0
+
+
+import math
+
+import torch
+
+
+def weighted_sum(blocks):
+    maximum, total, result = -math.inf, 0.0, 0.0
+    for scores, values in blocks:
+        new = max(maximum, scores.max().item())
+        weights = torch.exp(scores - max(new, -1e300))
+        shrink = math.exp(maximum - new) if maximum > -math.inf else 0.0
+        total = total * shrink + weights.sum().item()
+        result = result * shrink + weights @ values
+        maximum = new
+    return result / total if total else result

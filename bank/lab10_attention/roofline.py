@@ -295,3 +295,21 @@ def least_seconds(flops, bytes, accelerator):
     return (lambda a, b: (a * a + b * b) ** 0.5)(
         flops / accelerator.flops_per_s("fp16"), bytes / accelerator.bandwidth_bytes_per_s
     )
+
+
+# %% right: torch_float32
+"""torch's default float32."""
+
+import torch
+
+
+def times(flops, bytes, accelerator):
+    return torch.tensor([flops / accelerator.flops_per_s("fp16"), bytes / accelerator.bandwidth_bytes_per_s])
+
+
+def bound_by(flops, bytes, accelerator):
+    return ("compute", "memory")[times(flops, bytes, accelerator).argmax()]
+
+
+def least_seconds(flops, bytes, accelerator):
+    return times(flops, bytes, accelerator).max().item()

@@ -1027,3 +1027,124 @@ def tiled_attention(q, k, v, block, causal=False):
             m = new
         out[..., i : i + block, :] = acc / l
     return out
+
+
+# %% right: numpy_inside
+"""numpy block by block."""
+
+import numpy as np
+import torch
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    a, b, c = (t.detach().numpy() for t in (q, k, v))
+    n, d = a.shape[-2:]
+    out = np.empty_like(a)
+    for i in range(0, n, block):
+        top, low, acc = -np.inf, 0.0, 0.0
+        for j in range(0, min(i + block, n) if causal else n, block):
+            s = a[..., i : i + block, :] @ b[..., j : j + block, :].swapaxes(-1, -2) / a.dtype.type(d**0.5)
+            if causal:
+                s[..., np.arange(j, j + s.shape[-1]) > np.arange(i, i + s.shape[-2])[:, None]] = -np.inf
+            new = np.maximum(top, s.max(-1, keepdims=True))
+            p, f = np.exp(s - new), np.exp(top - new)
+            low, acc, top = low * f + p.sum(-1, keepdims=True), acc * f + p @ c[..., j : j + block, :], new
+        out[..., i : i + block, :] = acc / low
+    return torch.from_numpy(out)
+
+
+# %% wrong: mask_in_one_piece
+"""The mask of all rows and columns is made in one piece, by comparing. [earns 2]"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    numbers = torch.arange(q.shape[-2])
+    hidden = numbers[None] > numbers[:, None]
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+        for columns in blocks(q.shape[-2], block):
+            if causal and columns.start >= rows.stop:
+                break
+            scores = block_scores(q, k, rows, columns, False)
+            scores = scores.masked_fill(hidden[rows, columns], -math.inf) if causal else scores
+            new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+            weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+            total = total * shrink + weights.sum(-1, keepdim=True)
+            result = result * shrink + weights @ v[..., columns, :]
+            maximum = new
+        output[..., rows, :] = result / total
+        log_sum[..., rows, :] = maximum + torch.log(total)
+    return output, log_sum
+
+
+def tiled_attention(q, k, v, block: int, causal: bool = False) -> torch.Tensor:
+    return tiled_forward(q, k, v, block, causal)[0]
+
+
+# %% wrong: noncausal_in_numpy
+"""Without a mask all scores at once, in numpy. [earns 2]"""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+        for columns in blocks(q.shape[-2], block):
+            if causal and columns.start >= rows.stop:
+                break
+            scores = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+            weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+            total = total * shrink + weights.sum(-1, keepdim=True)
+            result = result * shrink + weights @ v[..., columns, :]
+            maximum = new
+        output[..., rows, :] = result / total
+        log_sum[..., rows, :] = maximum + torch.log(total)
+    return output, log_sum
+
+
+def tiled_attention(q, k, v, block: int, causal: bool = False) -> torch.Tensor:
+    if not causal:
+        a, b, c = (t.numpy() for t in (q, k, v))
+        s = a @ b.swapaxes(-1, -2) / a.dtype.type(math.sqrt(a.shape[-1]))
+        p = np.exp(s - s.max(-1, keepdims=True))
+        return torch.from_numpy(p @ c / p.sum(-1, keepdims=True))
+    return tiled_forward(q, k, v, block, causal)[0]

@@ -1625,3 +1625,149 @@ class TiledAttention(torch.autograd.Function):
                 dq[..., r, :] += ds @ k[..., c, :]
                 dk[..., c, :] += ds.mT @ q[..., r, :]
         return dq, dk, dv, None, None
+
+
+# %% wrong: mask_kept
+"""A causal mask of all rows and columns is kept for backward. [earns 4]"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+        for columns in blocks(q.shape[-2], block):
+            if causal and columns.start >= rows.stop:
+                break
+            scores = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+            weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+            total = total * shrink + weights.sum(-1, keepdim=True)
+            result = result * shrink + weights @ v[..., columns, :]
+            maximum = new
+        output[..., rows, :] = result / total
+        log_sum[..., rows, :] = maximum + torch.log(total)
+    return output, log_sum
+
+
+def tiled_attention(q, k, v, block: int, causal: bool = False) -> torch.Tensor:
+    return tiled_forward(q, k, v, block, causal)[0]
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = tiled_forward(q, k, v, block, causal)
+        ctx.block, ctx.causal = block, causal
+        n = torch.arange(q.shape[-2])
+        ctx.mask = n > n[:, None] if causal else None
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in blocks(q.shape[-2], ctx.block):
+            for columns in blocks(q.shape[-2], ctx.block):
+                if ctx.causal and columns.start >= rows.stop:
+                    break
+                scores = block_scores(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None
+
+
+# %% wrong: bytes_of_p
+"""P is kept as bytes. [earns 4]"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def blocks(seq, block):
+    return [slice(first, min(first + block, seq)) for first in range(0, seq, block)]
+
+
+def block_scores(q, k, rows, columns, causal):
+    scores = q[..., rows, :] @ k[..., columns, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        of_rows = torch.arange(rows.start, rows.stop)
+        of_columns = torch.arange(columns.start, columns.stop)
+        scores = scores.masked_fill(of_columns > of_rows[:, None], -math.inf)
+    return scores
+
+
+def tiled_forward(q, k, v, block, causal):
+    output, log_sum = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in blocks(q.shape[-2], block):
+        maximum, total, result = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+        for columns in blocks(q.shape[-2], block):
+            if causal and columns.start >= rows.stop:
+                break
+            scores = block_scores(q, k, rows, columns, causal)
+            new = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+            weights, shrink = torch.exp(scores - new), torch.exp(maximum - new)
+            total = total * shrink + weights.sum(-1, keepdim=True)
+            result = result * shrink + weights @ v[..., columns, :]
+            maximum = new
+        output[..., rows, :] = result / total
+        log_sum[..., rows, :] = maximum + torch.log(total)
+    return output, log_sum
+
+
+def tiled_attention(q, k, v, block: int, causal: bool = False) -> torch.Tensor:
+    return tiled_forward(q, k, v, block, causal)[0]
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = tiled_forward(q, k, v, block, causal)
+        ctx.block, ctx.causal = block, causal
+        every = slice(0, q.shape[-2])
+        ctx.p = torch.exp(block_scores(q, k, every, every, causal) - log_sum).numpy().tobytes()
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        for rows in blocks(q.shape[-2], ctx.block):
+            for columns in blocks(q.shape[-2], ctx.block):
+                if ctx.causal and columns.start >= rows.stop:
+                    break
+                scores = block_scores(q, k, rows, columns, ctx.causal)
+                p = torch.exp(scores - log_sum[..., rows, :])
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None

@@ -42,6 +42,7 @@ def by_parts(
     `reference` and `mutants` return the whole dict. `write(*arguments)` writes a call.
     """
     keys = {key for part in parts.values() for key in part}
+
     judges = {
         part: by_reference(
             partial(_of, reference, own),
@@ -54,6 +55,8 @@ def by_parts(
 
     def judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
         findings: dict[str, Finding] = {}
+        if said := _said_of_keys(reference, keys, write, case.inputs["calls"], answer.value):
+            return dict.fromkeys(case.parts, Finding(False, said))
         for part in case.parts:
             outcomes = answer.value
             if isinstance(outcomes, list):
@@ -63,6 +66,33 @@ def by_parts(
         return findings
 
     return judge
+
+
+def _said_of_keys(
+    reference: _Count,
+    keys: set[str],
+    write: Callable[..., str],
+    calls: Sequence[Sequence[Any]],
+    outcomes: Any,
+) -> str:
+    """What is wrong with the first value that isn't a dict with these keys; "" if all are."""
+    if not are_outcomes(outcomes, len(calls)):
+        return ""
+    for call, outcome in zip(calls, outcomes, strict=True):
+        if outcome[0] == "value" and not _is_count(outcome[1], keys) and _is_valid(reference, call):
+            named = ", ".join(sorted(keys))
+            expected = f"expected a dict with exactly the keys {named}"
+            return f"For {write(*call)}: {expected}, but got {show(outcome[1])}."
+    return ""
+
+
+def _is_valid(reference: _Count, call: Sequence[Any]) -> bool:
+    """Whether the reference returns a count for these arguments, and raises no error."""
+    try:
+        reference(*call)
+    except ValueError:
+        return False
+    return True
 
 
 def _of(count: _Count, keys: Sequence[str], *arguments: Any) -> dict[str, int]:
@@ -75,7 +105,8 @@ def _only(own: Sequence[str], keys: set[str], outcome: Any) -> Any:
     if not are_outcomes([outcome], 1) or outcome[0] != "value":
         return outcome
     counted = outcome[1]
-    if isinstance(counted, dict) and counted.keys() == keys:
-        return ("value", {key: counted[key] for key in own})
-    named = f"exactly the keys {', '.join(sorted(keys))}"
-    return ("raised", "KeyError", f"(a dict with {named} is expected, not {show(counted)})")
+    return ("value", {key: counted[key] for key in own}) if _is_count(counted, keys) else outcome
+
+
+def _is_count(counted: Any, keys: set[str]) -> bool:
+    return isinstance(counted, dict) and counted.keys() == keys

@@ -78,9 +78,10 @@ def _seq_in_context(seq: int, shape: _Shape, budget: int) -> int:
 
 def _batch_cases(rng: np.random.Generator) -> list[Case]:
     def shape() -> dict[str, int]:
-        n_heads = int(rng.integers(2, 16))
-        sizes = {"n_layers": int(rng.integers(2, 30)), "d_model": 64 * n_heads}
-        embeddings = {"vocab": int(rng.integers(100, 60_000)), "context": 2048}
+        n_heads, d_head = int(rng.integers(2, 16)), int(rng.choice([32, 48, 80, 96]))
+        sizes = {"n_layers": int(rng.integers(2, 30)), "d_model": d_head * n_heads}
+        context = 64 * int(rng.integers(8, 50))
+        embeddings = {"vocab": int(rng.integers(100, 60_000)), "context": context}
         return sizes | {"n_heads": n_heads} | embeddings
 
     def draw(batch: int, over: int) -> list[object]:
@@ -130,6 +131,9 @@ largest_batch = Task(
             "default_context": _with_parameters(
                 lambda shape: _parameters({**shape, "vocab": 50257, "context": 2048})
             ),
+            "context_left_out": _with_parameters(
+                lambda shape: _parameters({**shape, "context": 2048})
+            ),
             "seq_for_context": _seq_for_context,
             "one_layer": _with_example(
                 lambda seq, shape: _one_example(seq, {**shape, "n_layers": 1})
@@ -160,6 +164,7 @@ largest_batch = Task(
         "head_untied": "You count the head as a matrix of its own. It is tied: it *is* the token "
         "embedding, which you count already.",
         "default_context": "Take vocab and context from the shape; you use GPT-3's for all models.",
+        "context_left_out": "Take context from the shape, too; you use 2048 for all models.",
         "seq_for_context": "The position embedding has a vector for each of the shape's context "
         "positions, however long the sequences are; you count seq of them.",
         "one_layer": "Each layer keeps its activations: multiply by n_layers.",

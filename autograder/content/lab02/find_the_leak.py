@@ -53,6 +53,8 @@ def report_of_losses(*, count: int, rows: int, width: int, seed: int) -> dict[st
         "training": True,
         "unchanged": True,
         "grad_enabled": True,
+        "again": losses[:1],
+        "evaluation": True,
     }
 
 
@@ -82,6 +84,12 @@ def _left_in_eval(model: nn.Module, batches: _Batches) -> list[float]:
     return evaluate(model, batches)
 
 
+def _left_in_training(model: nn.Module, batches: _Batches) -> list[float]:
+    losses = evaluate(model, batches)
+    model.train()
+    return losses
+
+
 def _sizes(rng: np.random.Generator, count: int, rows: int, width: int) -> dict[str, int]:
     return {"count": count, "rows": rows, "width": width, "seed": int(rng.integers(2**20))}
 
@@ -107,14 +115,16 @@ find_the_leak = leak_task(
         mistakes={
             "graphs_stay": "Each loss still has its graph, which holds what its batch saved for "
             "backward. Take the number with `.item()`, or evaluate under `torch.no_grad()`.",
-            "batches_stay": "You keep whole batches or outputs, without a graph. Let a batch go "
-            "once its loss is a number.",
+            "batches_stay": "You keep whole batches or outputs, or the graphs of some losses. Let "
+            "a batch go once its loss is a number.",
             "frozen": "Your function leaves the parameters with requires_grad=False, so the caller "
             "can't train any more. Evaluate under `torch.no_grad()` instead.",
             "gradients_left_off": "After your function torch no longer records gradients. Use "
             "`with torch.no_grad():`, which lasts for its block only.",
             "left_in_eval": "After your function the model is in evaluation mode. Leave its mode "
             "alone, or restore it at the end.",
+            "left_in_training": "After your function the model is in training mode, even if it was "
+            "in evaluation mode before. Leave its mode alone, or restore the one that it had.",
             "mean_only": "You return one mean loss. Return the loss of each batch.",
             "running_sum": "You return running sums. Return the loss of each batch.",
         },
@@ -123,6 +133,7 @@ find_the_leak = leak_task(
             "running_sum": _sums,
             "frozen": _frozen,
             "left_in_eval": _left_in_eval,
+            "left_in_training": _left_in_training,
             "gradients_left_off": _left_off,
         },
         leaks={"graphs_stay": _batches(5), "batches_stay": _batches(0)},

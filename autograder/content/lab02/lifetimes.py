@@ -84,8 +84,12 @@ def _sources_listed(graph: _Graph, training: bool) -> _Lives:
 
 
 def _random_graph(rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Operations that each read one or two values, some of them old, and save any or none."""
-    names = ["x"]
+    """Operations that each read one or two values, some of them old, and save any or none.
+
+    Two values are made by no operation, under names that nobody can count on.
+    """
+    sources = rng.choice(["x", "tokens", "mask", "image", "x0", "input"], 2, replace=False)
+    names = [str(name) for name in sources]
     graph = []
     for i in range(int(rng.integers(4, 12))):
         inputs = [names[-1]]
@@ -116,20 +120,13 @@ _RESIDUAL = [_op("h", "x", "x"), _op("a", "h", "h"), _op("r", "h a", ""), _op("y
 _UNSAVED = [_op("h", "x", ""), _op("a", "h", ""), _op("b", "a", ""), _op("y", "b h", "")]
 _UNREAD = [_op("a", "x", ""), _op("b", "a", "x"), _op("c", "b", "a"), _op("d", "c", "")]
 _TWICE = [_op("a", "x", "x"), _op("b", "a a", "a"), _op("c", "b", "b"), _op("d", "a c", "a c")]
+_MASKED = [_op("a", "tokens", "tokens"), _op("b", "a mask", "mask"), _op("c", "b x", "a b x")]
 
 
 def _lifetime_cases(rng: np.random.Generator) -> list[Case]:
     drawn = [_random_graph(rng) for _ in range(12)]
-    fixed = [
-        _CHAIN,
-        _RESIDUAL,
-        _UNSAVED,
-        _TWICE,
-        _UNREAD,
-        [_op("y", "x", "x")],
-        [_op("y", "x", "y")],
-        [],
-    ]
+    fixed = [_CHAIN, _RESIDUAL, _UNSAVED, _TWICE, _UNREAD, _MASKED]
+    fixed += [[_op("y", "x", "x")], [_op("y", "x", "y")], []]
 
     def case(graphs: Sequence[_Graph], training: bool, fixed: bool = False) -> Case:
         part = "training" if training else "inference"
@@ -235,16 +232,16 @@ def _live_cases(rng: np.random.Generator) -> list[Case]:
         for _ in range(int(rng.integers(4, 9))):
             first = int(rng.integers(-beyond, n_steps))
             last = int(rng.integers(max(first, 0), n_steps + beyond))
-            tensors.append([int(rng.integers(1, 100)), first, last])
+            tensors.append((int(rng.integers(1, 100)), first, last))
         # Two tensors may have all three numbers in common, or their steps alone.
-        tensors.insert(2, list(tensors[0]))
-        tensors.append([int(rng.integers(1, 100)), *tensors[1][1:]])
+        tensors.insert(2, tensors[0])
+        tensors.append((int(rng.integers(1, 100)), *tensors[1][1:]))
         return [tensors, n_steps]
 
     # No sum of these fits into 32 bits.
-    two_buffers = [[[10**10, i, i + 1] for i in range(6)], 7]
-    grows = [[[10, i, 11 - i] for i in range(6)], 12]
-    outside = [[[5, -9, -2], [7, 9, 12], [3, -2, 20], [2, 4, 4]], 5]
+    two_buffers = [[(10**10, i, i + 1) for i in range(6)], 7]
+    grows = [[(10, i, 11 - i) for i in range(6)], 12]
+    outside = [[(5, -9, -2), (7, 9, 12), (3, -2, 20), (2, 4, 4)], 5]
     return [
         Case(("bytes",), {"calls": [draw(0) for _ in range(8)]}),
         Case(("bytes",), {"calls": [draw(4) for _ in range(8)]}),

@@ -73,9 +73,9 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
     expected = measured_step.measured_training(*call)
     made = {name: mutant(*call) for name, mutant in MUTANTS.items()}
-    findings = {}
+    rules, findings = rule_of_the_lab(*call), {}
     for part in case.parts:
-        like = tuple(name for name, sizes in made.items() if _fits(part, sizes, got))
+        like = tuple(name for name, sizes in made.items() if _fits(part, sizes, got, rules))
         wrong = _wrong(part, expected, got)
         findings[part] = Finding(False, f"{written}: {wrong}.", like) if wrong else Finding(True)
     return findings
@@ -108,10 +108,18 @@ def _near(expected: float, got: float, tolerance: float) -> bool:
     return abs(got - expected) <= tolerance * expected
 
 
-def _fits(part: str, sizes: Sizes, got: Mapping[str, float]) -> bool:
-    """Tell whether an answer is as a mutant's, in what this part is about."""
+def _fits(part: str, sizes: Sizes, got: Mapping[str, float], rules: Sizes) -> bool:
+    """Tell whether an answer is as a mutant's, in what this part is about.
+
+    A mutant with wrong components explains no peak of an answer that hasn't got them.
+    """
+    alike = _same_components(sizes, got)
     if part in _TOLERANCES:
-        return _near(sizes["peak"], got["peak"], 0.01)
+        return _near(sizes["peak"], got["peak"], 0.01) and (alike or _same_components(sizes, rules))
+    return alike
+
+
+def _same_components(sizes: Sizes, got: Mapping[str, float]) -> bool:
     return all(sizes[key] == got[key] for key in EXACT) and _near(
         sizes["saved_activations"], got["saved_activations"], _SAVED_TOLERANCE
     )

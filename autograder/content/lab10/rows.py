@@ -13,14 +13,14 @@ from autograder.content.lab10.forbidden import NO_FUSED_ATTENTION
 from autograder.model.compare import show
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.labs.compare import close
-from peakmem.probes.lab10 import long_row
+from peakmem.probes.lab10 import long_row, scores_alone
 
 __all__ = ["online_softmax", "statistics_of", "weighted_of"]
 
 _MIB = 2**20
 _LONG = {"n_blocks": 32, "scores": 512, "width": 128}  # 16 MiB of values in all
 _MOST_BYTES = 3 * _MIB  # the notebook says so: six blocks of values
-_MOST_SCORES_BYTES = 32 * 8 * 512 // 2  # half of all scores; the notebook says so, too
+_MOST_SCORES_BYTES = 32 * 8 * 4 * 512 // 2  # half of all scores; the notebook says so, too
 _VALUE_BYTES = 8 * 512 * 128
 
 Row = Sequence[tuple[Sequence[float], Sequence[Sequence[float]]]]
@@ -214,18 +214,12 @@ def _long(long: Mapping[str, int], answer: Answer) -> Finding:
 
 @lru_cache(maxsize=16)
 def _right_of_long(seed: int) -> tuple[tuple[float, float], list[float]]:
-    alone, _ = _whole_row(0, seed)
-    scores, values = _whole_row(_LONG["width"], seed)
+    alone = np.concatenate(list(scores_alone(**{**_LONG, "seed": seed})))
+    blocks = list(long_row(**{**_LONG, "seed": seed}))
+    scores, values = map(np.concatenate, zip(*blocks, strict=True))
     weights = np.exp(scores - scores.max())
     weighted = [float(v) for v in weights @ values / weights.sum()]
     return (float(alone.max()), float(np.exp(alone - alone.max()).sum())), weighted
-
-
-def _whole_row(width: int, seed: int) -> tuple[Any, Any]:
-    """All scores and values of the long row, as arrays."""
-    blocks = list(long_row(**{**_LONG, "width": width, "seed": seed}))
-    scores, values = zip(*blocks, strict=True)
-    return np.concatenate(scores), np.concatenate(values)
 
 
 online_softmax = Task(

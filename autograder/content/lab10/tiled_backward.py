@@ -143,7 +143,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         small(True, ragged(), 8),
         small(True, 5, 16),
         small(False, ragged(), 8, gain=300.0),
-        case(_SAVED, "kept", {**_KEPT, "causal": False}),
+        *(case(_SAVED, "kept", {**_KEPT, "causal": causal}) for causal in (False, True)),
         large(_SAVED, "many", _MANY),
         *(large(_PEAK, "one", sizes, causal) for causal, sizes in _ONE.items()),
     ]
@@ -194,7 +194,7 @@ def _are_three(got: Any) -> bool:
 def _kept(inputs: Mapping[str, Any], value: Any) -> Finding:
     if not isinstance(value, dict) or type(value.get("kept_bytes")) is not int:
         return Finding(False, "The answers came back garbled.")
-    if not are_close(value.get("sums"), _sums("kept", False, inputs["seed"]), 1e-4):
+    if not are_close(value.get("sums"), _sums("kept", inputs["causal"], inputs["seed"]), 1e-4):
         return Finding(False, "Where bytes are counted, the output differs.", ("another_output",))
     kept = value["kept_bytes"]
     if kept > _ROW_BYTES + _SLACK_BYTES:
@@ -264,8 +264,8 @@ tiled_backward = Task(
         "block of them again: exp(scores - L), with L the log of the row's sum.",
         "several_numbers_a_row": "You keep more than one float32 per row. Maximum and sum together "
         "are one number: L = maximum + log(sum).",
-        "keeps_copies": "You keep copies besides q, k, v, the output and one number per row. Save "
-        "the tensors themselves, as they are.",
+        "keeps_copies": "You keep more than q, k, v, the output and one number per row: copies, or "
+        "a mask. Save the tensors themselves, as they are, and make each block's mask again.",
     },
     ban=NO_FUSED_ATTENTION,
     trust="measured",

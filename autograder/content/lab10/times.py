@@ -54,7 +54,7 @@ def _leaves_only(tree: Tree) -> dict[str, float]:
 
 
 def _without_root(tree: Tree) -> dict[str, float]:
-    return {name: took for name, took in times_of(tree).items() if name or len(times_of(tree)) == 1}
+    return {**times_of(tree), "": 0.0}
 
 
 def _milliseconds(tree: Tree) -> dict[str, float]:
@@ -95,7 +95,8 @@ def _finding(tree: Tree, value: Any) -> Finding:
     if not isinstance(value, dict) or not {"seconds", "reads", "hooks"} <= value.keys():
         return Finding(False, "The answers came back garbled.")
     if type(value["reads"]) is not int or value["reads"] <= 0:
-        return Finding(False, "time.perf_counter was never read.", ("another_clock",))
+        alone = ("root_left_out",) * (not tree["children"])
+        return Finding(False, "time.perf_counter was never read.", ("another_clock", *alone))
     got, right = value["seconds"], times_of(tree)
     if not _same(right, got):
         said = f"Modules {', '.join(map(repr, right))}: expected {show(right)}, got {show(got)}."
@@ -132,13 +133,13 @@ module_times = Task(
         "another_clock": "Read the time with time.perf_counter(), when a hook runs.",
         "children_included": "A module's seconds include those of its children. "
         "Subtract what they took.",
-        "last_call_only": "A module that runs twice has the time of its last run only. Add "
-        "up its runs.",
+        "last_call_only": "A module that runs twice has the time of one run only. Add up its runs.",
         "last_call_with_children": "A module's seconds include its children's, and only the last "
         "run of a module that runs twice.",
         "leaves_only": "Modules that have children work as well: their own time is the rest after "
         "their children's.",
-        "root_left_out": "The model itself is missing. Its name is the empty string.",
+        "root_left_out": "The model's own time is missing. Its name is the empty string, and only "
+        "model(x) runs its hooks: model.forward(x) does not.",
         "milliseconds": "Return seconds, not milliseconds.",
         "hooks_left": "Your hooks stay on the modules. Keep the handles that the register "
         "functions return, and remove() each.",

@@ -127,6 +127,9 @@ def evaluate_batches(
     The model is an MLP with four layers of `width`; `batches` generates `count` batches, of at most
     $2^{16}$ inputs each. Parameters and inputs are scattered around 0. They are the same for the
     same seed, and exact in float32, so that a judge can compute them without torch.
+
+    A second call gets the model in evaluation mode, and the first batch alone: `again` is its loss,
+    and `evaluation` tells whether the mode is still the same.
     """
     import torch  # here, so that the other probes of this lab load no torch
     from torch import nn
@@ -143,17 +146,17 @@ def evaluate_batches(
             values = scattered(parameter.numel(), -1 - number).mul_((3 / width) ** 0.5)
             parameter.copy_(values.view_as(parameter))
 
-    def batches() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    def batches(count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         for number in range(count):
             targets = torch.arange(rows).mul_(7).add_(seed + number).remainder_(width)
             yield scattered(rows * width, number).view(rows, width), targets
 
     before = [parameter.sum().item() for parameter in model.parameters()]
-    result = function(model, batches())
+    result = function(model, batches(count))
     losses = [torch.as_tensor(loss).detach().item() for loss in result]
     records = torch.is_grad_enabled()
     torch.set_grad_enabled(True)  # no later call suffers from it
-    return {
+    report = {
         "losses": losses,
         "gradients": sum(parameter.grad is not None for parameter in model.parameters()),
         "trainable": all(parameter.requires_grad for parameter in model.parameters()),
@@ -161,6 +164,11 @@ def evaluate_batches(
         "unchanged": before == [parameter.sum().item() for parameter in model.parameters()],
         "grad_enabled": records,
     }
+    once_more = function(model.eval(), batches(1))
+    again = [torch.as_tensor(loss).detach().item() for loss in once_more]
+    torch.set_grad_enabled(True)
+    still = not any(module.training for module in model.modules())
+    return {**report, "again": again, "evaluation": still}
 
 
 def scatter_offset(seed: int, number: int) -> int:

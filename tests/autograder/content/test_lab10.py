@@ -33,7 +33,9 @@ from autograder.content.lab10 import (
 from autograder.content.lab10 import tiled_backward as backward_task
 from autograder.content.lab10.costs import _cost
 from autograder.content.lab10.snapshots import drawn_snapshot, holders
+from autograder.model.banned_uses import banned_uses
 from autograder.model.judge import judge
+from autograder.model.submission import RunCell
 from autograder.model.task import Answer, Case, Task, Verdict
 from autograder.notebooks.questions import COURSE
 from autograder.notebooks.released import release_of
@@ -224,6 +226,13 @@ def test_a_peak_is_judged_at_its_bound(
         assert finding.ok == ok, rise
     assert not task.judge(case, Answer({**value, "rise_bytes": 0}, memory="refused"))[part].ok
     assert task.judge(case, Answer({**value, "rise_bytes": most + 1}, memory="within"))[part].ok
+
+
+def test_the_attention_of_the_self_checks_is_no_solution() -> None:
+    source = "def tiled_attention(q, k, v, block, causal=False):\n"
+    source += "    return by_torch(q, k, v, block, causal)"
+    task = tiled.tiled_attention
+    assert banned_uses(task, [RunCell(0, source, "solution", task.id)], LAB.allows)
 
 
 @pytest.fixture(scope="module")

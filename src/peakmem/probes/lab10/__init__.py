@@ -12,7 +12,7 @@ from peakmem.probes.lab10.costs import attention_cost, roofline
 from peakmem.probes.lab10.gelu import LAYERS, few_bit_gelu, run_gelu
 from peakmem.probes.lab10.leak import find_the_leak, watched_attention
 from peakmem.probes.lab10.loss import chunked_cross_entropy, run_loss
-from peakmem.probes.lab10.rows import long_row, online_softmax
+from peakmem.probes.lab10.rows import long_row, online_softmax, scores_alone
 from peakmem.probes.lab10.snapshots import who_holds_the_peak
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "run_backward",
     "run_gelu",
     "run_loss",
+    "scores_alone",
     "tiled_attention",
     "tiled_backward",
     "timed",

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace
-from peakmem.probes.lab10.figures import metered_rise, sums
+from peakmem.probes.lab10.figures import kept_after, metered_rise, sums
 
 __all__ = ["CALLS", "run_attention", "run_backward", "tiled_attention", "tiled_backward"]
 
@@ -115,17 +114,15 @@ def run_backward(
 
     The kind "small" returns `output` and `gradients`, with another call between forward and
     backward. "kept" runs forward only, and returns `sums` and `kept_bytes`, the bytes live after it
-    but not before, without the output. "one" and "many", which sums several calls before the first
-    backward, return `sums` of output and gradients, and if `metered`, `rise_bytes`.
+    but not before, without the output, in tensors, arrays and large Python objects. "one" and
+    "many", which sums several calls before the first backward, return `sums` of output and
+    gradients, and if `metered`, `rise_bytes`.
     """
     given = _queries_keys_values(batch, heads, seq, head_dim, seed, dtype, gain)
     leaves = [tensor.requires_grad_() for tensor in given]
     weights = torch.linspace(-1, 1, seq * head_dim, dtype=given[0].dtype).view(seq, head_dim)
     if kind == "kept":
-        with MemoryMeter("cpu", count_numpy=True).track(*leaves) as meter:
-            output = attention(*leaves, block, causal)
-            gc.collect(1)  # garbage in cycles doesn't count as saved
-        kept = meter.live_bytes - meter.baseline_bytes - output.untyped_storage().nbytes()
+        kept, output = kept_after(lambda: attention(*leaves, block, causal), *leaves)
         return {"kept_bytes": kept, "sums": sums(output)}
     found: dict[str, Any] = {}
 

@@ -6,6 +6,8 @@ Only the modules' forwards advance the clock. While it is active, all clocks of 
 
 from __future__ import annotations
 
+import functools
+import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -62,11 +64,22 @@ class _Worker(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         self._clock.advance(self._spec["before"])
+        _refuse_replaced(x)
         for part, calls in self._order:
             for _ in range(calls):
                 x = part(x)
+                _refuse_replaced(x)
         self._clock.advance(self._spec["after"])
         return x + 1
+
+
+def _refuse_replaced(x: Any) -> None:
+    """Raise TypeError unless x is a tensor, as it is until a hook returns something else."""
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"a hook returned a {type(x).__name__}, which replaced a module's input or output; "
+            "a hook that only watches returns nothing"
+        )
 
 
 def module_times(student: Namespace, tree: Spec) -> dict[str, Any]:
@@ -82,7 +95,7 @@ def timed(function: Callable[..., Any], tree: Spec) -> dict[str, Any]:
     """
     clock = _Clock()
     model = _Worker(tree, clock)
-    with _in_force(clock, getattr(function, "__globals__", {})):
+    with _in_force(clock, _globals_of(function)):
         found = function(model, torch.zeros(2))
     hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
     everywhere = (torch_modules._global_forward_hooks, torch_modules._global_forward_pre_hooks)
@@ -90,6 +103,20 @@ def timed(function: Callable[..., Any], tree: Spec) -> dict[str, Any]:
     for hooks_of_all in everywhere:
         hooks_of_all.clear()
     return {"seconds": as_sent(found), "reads": clock.reads, "hooks": left}
+
+
+def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the variables of the notebook that defines a function, a decorated one or an object.
+
+    A decorator's own function belongs to the decorator's module.
+    """
+    function = inspect.unwrap(function)
+    if isinstance(function, functools.partial):
+        return _globals_of(function.func)
+    if not hasattr(function, "__globals__"):
+        function = inspect.unwrap(type(function).__call__)
+    found: dict[str, Any] = getattr(function, "__globals__", {})
+    return found
 
 
 @contextmanager

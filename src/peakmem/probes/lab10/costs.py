@@ -18,13 +18,14 @@ def attention_cost(student: Namespace, calls: Calls) -> Outcomes:
     """Call `attention_cost` with all items of a call except the last, which is a block.
 
     In the result, the value of `io_bytes_tiled(block)` replaces the function. It's called after
-    another call of `attention_cost`.
+    another call of `attention_cost`, and after a call with another block.
     """
 
     def cost(*arguments: Any) -> Any:
         *of_attention, block = arguments
         found = student.attention_cost(*of_attention)
         student.attention_cost(1, 1, 1, 1, False, 1)
+        found["io_bytes_tiled"](2 * block)
         return {**found, "io_bytes_tiled": found["io_bytes_tiled"](block)}
 
     return call_each(cost, calls)

@@ -1,17 +1,30 @@
-"""Small figures of large runs for lab 10's probes: sums instead of tensors, and a metered rise."""
+"""Small figures of large runs for lab 10's probes: sums instead of tensors, and metered bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import tracemalloc
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from peakmem.measure import meter as meter_module
 from peakmem.measure.meter import MemoryMeter
 
-__all__ = ["metered_rise", "sums"]
+__all__ = ["kept_after", "metered_rise", "sums"]
+
+_LARGE_BYTES = 4096  # of a Python object; smaller ones are the autograd graph's own
+#: The meter's objects don't count: its own, and its entries in weakref's list of finalizers.
+_NOT_THE_METERS = tuple(
+    tracemalloc.Filter(False, pattern)
+    for pattern in (f"{Path(meter_module.__file__).parent}/*", weakref.__file__)
+)
 
 
 def sums(tensor: Tensor) -> list[npt.NDArray[Any]]:
@@ -24,11 +37,52 @@ def sums(tensor: Tensor) -> list[npt.NDArray[Any]]:
     return [weighted.sum(axis).flatten().numpy() for axis in (-1, -2)]
 
 
-def metered_rise(run: Callable[[], object], *inputs: Tensor, metered: bool) -> dict[str, int]:
-    """Call `run`; if `metered`, return `rise_bytes`, the rise of live bytes beyond the inputs."""
+def metered_rise(
+    run: Callable[[], object], *inputs: Tensor, metered: bool, objects: bool = False
+) -> dict[str, int]:
+    """Call `run`; if `metered`, return `rise_bytes`, the rise of live bytes beyond the inputs.
+
+    The bytes are those of tensors and numpy arrays, and with `objects` of Python objects too.
+    """
     if not metered:
         run()
         return {}
-    with MemoryMeter("cpu", history=False).track(*inputs) as meter:
+    meter = MemoryMeter("cpu", count_numpy=True, history=False).track(*inputs)
+    with _objects_traced() if objects else nullcontext(), meter:
         run()
-    return {"rise_bytes": meter.peak_bytes - meter.baseline_bytes}
+    of_tensors = meter.peak_bytes - meter.baseline_bytes
+    return {"rise_bytes": of_tensors + (meter.numpy_peak_bytes or 0)}
+
+
+def kept_after(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, Tensor]:
+    """Return the bytes that `call` leaves live besides its result, and the result.
+
+    They are in tensors, in numpy arrays, and in large Python objects, such as bytes. It's called
+    twice, and the smaller figure counts: now and then a dict of Python's own grows.
+    """
+    with _objects_traced():
+        found = [_kept_after_one(call, *inputs) for _ in range(2)]
+    return min(found, key=lambda bytes_and_output: bytes_and_output[0])
+
+
+def _kept_after_one(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, Tensor]:
+    tracemalloc.clear_traces()  # what the call replaces must not make up for what it keeps
+    with MemoryMeter("cpu", history=False).track(*inputs) as meter:
+        output = call()
+        gc.collect(1)  # garbage in cycles isn't kept
+    of_tensors = meter.live_bytes - meter.baseline_bytes - output.untyped_storage().nbytes()
+    traces = tracemalloc.take_snapshot().filter_traces(_NOT_THE_METERS).traces
+    return of_tensors + sum(one.size for one in traces if one.size >= _LARGE_BYTES), output
+
+
+@contextmanager
+def _objects_traced() -> Iterator[None]:
+    """Let tracemalloc trace Python objects while the block runs."""
+    mine = not tracemalloc.is_tracing()
+    if mine:
+        tracemalloc.start()
+    try:
+        yield
+    finally:
+        if mine:
+            tracemalloc.stop()

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace
-from peakmem.probes.lab10.figures import metered_rise, sums
+from peakmem.probes.lab10.figures import kept_after, metered_rise, sums
 
 __all__ = ["LAYERS", "few_bit_gelu", "run_gelu"]
 
@@ -39,8 +38,8 @@ def run_gelu(
     another call between forward and backward), and the `gradient` for another upstream gradient,
     `upstream`. "kept" runs forward only; it returns `sums` of the output and `kept_bytes`, the
     bytes live after it but not before, without x and the output, once the operator's input is
-    freed. "many" sums several GELUs before the first backward; it returns `sums` of result and
-    gradient, and if `metered`, `rise_bytes`.
+    freed: in tensors, arrays and large Python objects. "many" sums several GELUs before the first
+    backward; it returns `sums` of result and gradient, and if `metered`, `rise_bytes`.
     """
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(*shape, generator=generator).requires_grad_()
@@ -54,12 +53,8 @@ def run_gelu(
         arrays |= {"upstream": upstream, "gradient": gradient}
         return {name: tensor.detach().numpy().copy() for name, tensor in arrays.items()}
     if kind == "kept":
-        with MemoryMeter("cpu", count_numpy=True).track(x) as meter:
-            inner = x * 1.0  # not x itself, which is a leaf that stays alive anyway
-            output = gelu(inner, bits)
-            del inner
-            gc.collect(1)
-        kept = meter.live_bytes - meter.baseline_bytes - output.untyped_storage().nbytes()
+        # Of a product, since x itself is a leaf that stays alive anyway.
+        kept, output = kept_after(lambda: gelu(x * 1.0, bits), x)
         return {"kept_bytes": kept, "sums": sums(output)}
     found: list[Tensor] = []
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from peakmem.probes import Namespace, as_sent
 from peakmem.probes.lab10.figures import metered_rise
 
-__all__ = ["long_row", "online_softmax"]
+__all__ = ["long_row", "online_softmax", "scores_alone"]
 
 Rows = Sequence[Sequence[tuple[Sequence[float], Sequence[Sequence[float]]]]]
 
@@ -28,7 +28,8 @@ def online_softmax(
     A row is a list of blocks; a block is its scores and a list of values for each score. Returns a
     dict for each row, with `statistics`, the `weighted` sum, and whether a block was `changed`. For
     one `long` row (`n_blocks`, `scores` per block, `width` of values, `seed`), returns one dict,
-    with `scores_rise_bytes` of `online_softmax`, and if `metered`, `rise_bytes` of the other.
+    with `scores_rise_bytes` of `online_softmax`, whose blocks are those of `scores_alone`, and if
+    `metered`, `rise_bytes` of the other. The former counts Python objects too, such as lists.
     """
     if long is None:
         return [_outcome(student, row) for row in rows]
@@ -60,15 +61,20 @@ def _long(student: Namespace, long: Mapping[str, int], *, metered: bool) -> dict
     found: dict[str, Any] = {}
 
     def statistics() -> None:
-        row = long_row(**{**long, "width": 0})  # values would count
-        found["statistics"] = as_sent(student.online_softmax(scores for scores, _ in row))
+        found["statistics"] = as_sent(student.online_softmax(scores_alone(**long)))
 
     def weighted() -> None:
         found["weighted"] = as_sent(student.weighted_sum(long_row(**long)))
 
-    of_scores = metered_rise(statistics, torch.zeros(1), metered=True)
+    of_scores = metered_rise(statistics, torch.zeros(1), metered=True, objects=True)
     rise = metered_rise(weighted, torch.zeros(1), metered=metered)
     return {**rise, **{f"scores_{name}": value for name, value in of_scores.items()}, **found}
+
+
+def scores_alone(n_blocks: int, scores: int, width: int, seed: int) -> Iterator[Tensor]:
+    """Yield the blocks of a row without values, four times as long as those of `long_row`."""
+    for block, _ in long_row(n_blocks, 4 * scores, 0, seed):
+        yield block
 
 
 def long_row(n_blocks: int, scores: int, width: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
