@@ -136,7 +136,7 @@ import torch
 
 
 def mean_squares(host, handles):
-    longest = max(handle.shape[0] for handle in handles)
+    longest = max((handle.shape[0] for handle in handles), default=0)
     means = []
     for handle in handles:
         batch = host.get(handle)
