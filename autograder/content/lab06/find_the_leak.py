@@ -77,7 +77,7 @@ find_the_leak = leak_task(
         },
         leaks={
             "all_batches_at_once": _largest(11),
-            "buffer_for_each_shape": _largest(7),  # those of all shapes take 6.25, and the next batch 1
+            "buffer_for_each_shape": _largest(7),  # all shapes take 6.25, the next batch 1
             "temporaries": _most_bytes,
         },
         mistakes={
