@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -40,6 +40,8 @@ class Leak:
     large: Callable[[np.random.Generator], Sizes]
     #: The bytes that a large run may take, inputs included.
     most_bytes: Callable[[Sizes], int]
+    #: Further sizes for results, such as no items at all.
+    edges: Sequence[Sizes] = field(default=(), kw_only=True)
     #: The bytes of a library's kernels on top, which the kernel counts and the meter doesn't see.
     scratch_bytes: int = field(default=0, kw_only=True)
     #: Address space for files that are mapped; only then may anything be written to files.
@@ -98,7 +100,8 @@ class _Exercise:
         window_bytes = self.leak.window_bytes(large)
         most_bytes = self.leak.most_bytes(large) + self.leak.scratch_bytes + _SLACK_BYTES
         budget = Budget(most_bytes, window_bytes, bool(window_bytes))
-        small = [Case((_SAME,), self.leak.small(rng)) for _ in range(2)]
+        sizes = [self.leak.small(rng), self.leak.small(rng), *self.leak.edges]
+        small = [Case((_SAME,), one) for one in sizes]
         return [*small, Case((_PEAK,), large, budget=budget)]
 
     def judge(self, case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -135,6 +138,8 @@ class _Exercise:
 def _too_much(leak: Leak, sizes: Sizes, rise: int | None) -> Finding:
     most = leak.most_bytes(sizes) / 2**20
     took = "" if rise is None else f" Yours takes {rise / 2**20:.1f} MiB."
+    if rise is not None and rise <= leak.most_bytes(sizes):  # the kernel refused more
+        took = " Yours takes more, in objects other than tensors and arrays, such as lists."
     known = [name for name, least in leak.leaks.items() if (rise or 0) >= least(sizes)]
     return Finding(False, f"{leak.function} may take {most:.1f} MiB here.{took}", tuple(known[:1]))
 

@@ -136,7 +136,7 @@ import torch
 
 
 def mean_squares(host, handles):
-    longest = max(handle.shape[0] for handle in handles)
+    longest = max((handle.shape[0] for handle in handles), default=0)
     means = []
     for handle in handles:
         batch = host.get(handle)
@@ -253,3 +253,32 @@ def mean_squares(host, handles):
 
 def mean_squares(host, handles):
     return [host.get(handle).half().square().mean().item() for handle in handles]
+
+
+# %% wrong: generator_returned
+"""Returns a generator. [earns 0]"""
+def mean_squares(host, handles):
+    return (host.get(handle).square_().mean().item() for handle in handles)
+
+
+# %% wrong: fails_without_batches
+"""Fails if there are no batches. [earns 1]"""
+def mean_squares(host, handles):
+    most = max(handle.shape[0] for handle in handles)
+    means = []
+    for handle in handles:
+        assert handle.shape[0] <= most
+        means.append(host.get(handle).square_().mean().item())
+    return means
+
+
+# %% right: next_one
+"""Gets the next batch while this one is reduced: three at once."""
+def mean_squares(host, handles):
+    means, following = [], None
+    for i, handle in enumerate(handles):
+        batch = host.get(handle) if following is None else following
+        following = host.get(handles[i + 1]) if i + 1 < len(handles) else None
+        means.append(batch.mul_(batch).mean().item())
+        del batch
+    return means

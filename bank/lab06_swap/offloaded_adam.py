@@ -1158,3 +1158,40 @@ class OffloadedAdam:
         for p in self.params:
             if p.grad is not None:
                 p.grad.zero_()
+
+
+# %% wrong: wide_moments
+"""Keeps the moments in float64, whatever the parameter's dtype. [earns 2]"""
+import torch
+
+from peakmem.labs.lab06 import adam_update_
+
+
+class OffloadedAdam:
+    """Adam with its moments on the host."""
+
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.options = {"lr": lr, "betas": betas, "eps": eps}
+        self.state = {}  # a parameter's number -> [its steps, handle of m, handle of v]
+
+    def step(self):
+        for i, param in enumerate(self.params):
+            if param.grad is None:
+                continue
+            if i not in self.state:
+                zeros = torch.zeros_like(param, dtype=torch.float64)
+                self.state[i] = [0, self.host.put(zeros), self.host.put(zeros)]
+                del zeros
+            self.state[i][0] += 1
+            t, m_handle, v_handle = self.state[i]
+            m, v = self.host.get(m_handle), self.host.get(v_handle)
+            adam_update_(param, m, v, t, **self.options)
+            self.host.write(m_handle, m)
+            self.host.write(v_handle, v)
+            del m, v
+
+    def zero_grad(self) -> None:
+        """Free the gradients."""
+        for param in self.params:
+            param.grad = None

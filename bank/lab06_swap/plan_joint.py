@@ -360,3 +360,195 @@ def plan_joint(stages, budget_bytes, link_bytes_per_s):
     if not times:
         raise ValueError("nothing fits")
     return list(min(times, key=times.get))
+
+
+# %% wrong: fifth_stage_kept
+"""Always keeps the fifth stage. [earns 2]"""
+import itertools
+import math
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+TREATMENTS = "keep", "recompute", "swap"
+
+
+def cost(stages, plan, budget, link):
+    try:
+        return simulate_plan(stages, plan, budget, link).makespan
+    except Infeasible:
+        return math.inf
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    n = len(stages)
+    best, least = None, math.inf
+    for plan in itertools.product(TREATMENTS, repeat=n):
+        if not (n <= 5 or plan[4] == "keep"):
+            continue
+        time = cost(stages, plan, budget_bytes, link_bytes_per_s)
+        if time < least:
+            best, least = list(plan), time
+    if best is None:
+        raise ValueError("nothing fits")
+    return best
+
+
+# %% wrong: two_swaps_at_most
+"""Swaps two stages at most. [earns 3]"""
+import itertools
+import math
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+TREATMENTS = "keep", "recompute", "swap"
+
+
+def cost(stages, plan, budget, link):
+    try:
+        return simulate_plan(stages, plan, budget, link).makespan
+    except Infeasible:
+        return math.inf
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    n = len(stages)
+    best, least = None, math.inf
+    for plan in itertools.product(TREATMENTS, repeat=n):
+        if not (plan[:-1].count("swap") < 3):
+            continue
+        time = cost(stages, plan, budget_bytes, link_bytes_per_s)
+        if time < least:
+            best, least = list(plan), time
+    if best is None:
+        raise ValueError("nothing fits")
+    return best
+
+
+# %% wrong: swaps_before_recomputing
+"""Every swap comes before all that is recomputed. [earns 3]"""
+import itertools
+import math
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+TREATMENTS = "keep", "recompute", "swap"
+
+
+def cost(stages, plan, budget, link):
+    try:
+        return simulate_plan(stages, plan, budget, link).makespan
+    except Infeasible:
+        return math.inf
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    n = len(stages)
+    best, least = None, math.inf
+    for plan in itertools.product(TREATMENTS, repeat=n):
+        if not (list(p for p in plan[:-1] if p != "keep") == sorted((p for p in plan[:-1] if p != "keep"), reverse=True)):
+            continue
+        time = cost(stages, plan, budget_bytes, link_bytes_per_s)
+        if time < least:
+            best, least = list(plan), time
+    if best is None:
+        raise ValueError("nothing fits")
+    return best
+
+
+# %% wrong: slow_link
+"""Tries plans on half the link. [earns 3]"""
+import itertools
+import math
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+TREATMENTS = "keep", "recompute", "swap"
+
+
+def cost(stages, plan, budget, link):
+    try:
+        return simulate_plan(stages, plan, budget, link).makespan
+    except Infeasible:
+        return math.inf
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    n = len(stages)
+    best, least = None, math.inf
+    for plan in itertools.product(TREATMENTS, repeat=n):
+        if not (True):
+            continue
+        time = cost(stages, plan, budget_bytes, link_bytes_per_s / 2)
+        if time < least:
+            best, least = list(plan), time
+    if best is None:
+        raise ValueError("nothing fits")
+    return best
+
+
+# %% wrong: quick_link
+"""Tries plans on twice the link. [earns 3]"""
+import itertools
+import math
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+TREATMENTS = "keep", "recompute", "swap"
+
+
+def cost(stages, plan, budget, link):
+    try:
+        return simulate_plan(stages, plan, budget, link).makespan
+    except Infeasible:
+        return math.inf
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    n = len(stages)
+    best, least = None, math.inf
+    for plan in itertools.product(TREATMENTS, repeat=n):
+        if not (True):
+            continue
+        time = cost(stages, plan, budget_bytes, 2 * link_bytes_per_s)
+        if time < least:
+            best, least = list(plan), time
+    if best is None:
+        raise ValueError("nothing fits")
+    return best
+
+
+# %% wrong: text_returned
+"""Returns one text. [earns 0]"""
+import itertools
+import math
+
+from peakmem import Infeasible
+from peakmem.labs.lab06 import simulate_plan
+
+TREATMENTS = "keep", "recompute", "swap"
+
+
+def cost(stages, plan, budget, link):
+    try:
+        return simulate_plan(stages, plan, budget, link).makespan
+    except Infeasible:
+        return math.inf
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    n = len(stages)
+    best, least = None, math.inf
+    for plan in itertools.product(TREATMENTS, repeat=n):
+        if not (True):
+            continue
+        time = cost(stages, plan, budget_bytes, link_bytes_per_s)
+        if time < least:
+            best, least = list(plan), time
+    if best is None:
+        raise ValueError("nothing fits")
+    return " ".join(best)

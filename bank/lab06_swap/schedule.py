@@ -482,3 +482,65 @@ def schedule(stages, budget_bytes, link_bytes_per_s):
             if makespan < least:
                 best, least = copies, makespan
     return best
+
+
+# %% wrong: makespan_too
+"""Returns the makespan, too. [earns 0]"""
+import itertools
+import math
+
+import peakmem
+from peakmem.swapping import simulate
+
+def copies_of(chosen, n):
+    order = sorted(chosen)
+    return [("out", i, i) for i in order] + [("in", i, n - 1) for i in reversed(order)]
+
+
+def cost(stages, budget, link, copies):
+    try:
+        return simulate(stages, budget, link, copies).makespan
+    except peakmem.Infeasible:
+        return math.inf
+
+
+def schedule(stages, budget_bytes, link_bytes_per_s):
+    n = len(stages)
+    if max(s.saved_bytes for s in stages) > budget_bytes:
+        raise ValueError("one stage alone exceeds the budget")
+
+    sets = [s for k in range(n + 1) for s in itertools.combinations(range(n), k)]
+    best = min(sets, key=lambda s: cost(stages, budget_bytes, link_bytes_per_s, copies_of(s, n)))
+
+    return cost(stages, budget_bytes, link_bytes_per_s, copies_of(best, n)), copies_of(best, n)
+
+
+# %% wrong: stages_returned
+"""Returns the stages to swap, not copies. [earns 0]"""
+import itertools
+import math
+
+import peakmem
+from peakmem.swapping import simulate
+
+def copies_of(chosen, n):
+    order = sorted(chosen)
+    return [("out", i, i) for i in order] + [("in", i, n - 1) for i in reversed(order)]
+
+
+def cost(stages, budget, link, copies):
+    try:
+        return simulate(stages, budget, link, copies).makespan
+    except peakmem.Infeasible:
+        return math.inf
+
+
+def schedule(stages, budget_bytes, link_bytes_per_s):
+    n = len(stages)
+    if max(s.saved_bytes for s in stages) > budget_bytes:
+        raise ValueError("one stage alone exceeds the budget")
+
+    sets = [s for k in range(n + 1) for s in itertools.combinations(range(n), k)]
+    best = min(sets, key=lambda s: cost(stages, budget_bytes, link_bytes_per_s, copies_of(s, n)))
+
+    return list(best)

@@ -158,7 +158,9 @@ def _device(large: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) 
         nowhere = isinstance(live, list) and not any(type(x) is not int or x for x in live)
         return Finding(False, _KEPT, ("nothing_on_the_host" if nowhere else "keeps_on_the_device",))
     all_at_once = (rise_bytes or 0) >= 2 * _bytes_of(large)
-    return Finding(False, _RISE, ("all_moments_at_once",) if all_at_once else ("temporaries",))
+    wide = ("wide_moments",) if _are_wide(value.get("live_bytes"), _host_bytes(large)) else ()
+    likely = "all_moments_at_once" if all_at_once else "temporaries"
+    return Finding(False, _RISE, (likely, *wide))
 
 
 def _host_after(models: Sequence[Model], said: Any) -> Finding:
@@ -205,8 +207,14 @@ def _host(value: Mapping[str, Any], large: Mapping[str, Any]) -> Finding:
         "puts_again": live[2] > expected[2] and live[2] > live[1] > 0,
         "nothing_on_the_host": live[1] == 0,
         "gradients_too": [2 * count for count in live] == [3 * count for count in expected],
+        "wide_moments": _are_wide(live, expected),
     }
     return Finding(False, said, tuple(name for name, made in explains.items() if made))
+
+
+def _are_wide(live: Any, expected: Sequence[int]) -> bool:
+    """Tell whether the host holds twice the bytes of moments that are as wide as the parameters."""
+    return bool(live == [2 * count for count in expected])
 
 
 _OTHER_STEPS = "The steps on large vectors are not Adam's."
@@ -250,6 +258,8 @@ offloaded_adam = Task(
         "their handles.",
         "gradients_too": "Your host holds half as many bytes again as the two moments take. Put "
         "only m and v there.",
+        "wide_moments": "Your moments take twice the bytes of the parameters. Give them the "
+        "parameter's dtype, as torch.zeros_like(param) does.",
         "params_used_up": "Your optimizer moves nothing after its first step. `params` may be a "
         "generator, as model.parameters() is, which can be iterated only once: keep list(params).",
         "not_written_back": "Your moments are zero again in each step: what `get` gives is a "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,12 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     # Where nothing fits, because of one stage and because of two.
     for hopeless in ((chain, largest - 1, link), (Chain((Stage(1.0, 2.0, 24, 8),) * 2), 31, link)):
         cases.append(_case((_FEASIBLE,), hopeless, math.inf))
-    return [*cases, *(_case(_PARTS, p, least_time(*p), fixed=True) for p in _fixed())]
+    return [*cases, *_fixed_cases()]
+
+
+@cache
+def _fixed_cases() -> tuple[Case, ...]:
+    return tuple(_case(_PARTS, p, least_time(*p), fixed=True) for p in _fixed())
 
 
 def _fixed() -> list[Problem]:
@@ -123,7 +129,21 @@ def _fixed() -> list[Problem]:
         (dear_to_compute, 64, 1000.0),
         (dear_to_compute, 50, 16.0),  # two stages at a time: only swaps make room for the others
         (Chain((large, large, small, small)), 170, 16.0),  # only to recompute the first one does
+        # Each stage but the last has to go: the third and the fifth are recomputed, the others
+        # swapped. On half the link, other plans look faster.
+        (Chain((*map(_stage, _EACH_GOES), _SIXTH)), 96, 16.0),
+        # On twice the link, other plans look faster.
+        (Chain((*map(_stage, _LINK_COUNTS), _SIXTH)), 96, 8.0),
     ]
+
+
+def _stage(figures: tuple[float, float, int]) -> Stage:
+    return Stage(*figures, output_bytes=8)
+
+
+_EACH_GOES = ((6.0, 2.0, 56), (2.0, 3.0, 40), (1.0, 3.0, 40), (8.0, 3.0, 32), (4.0, 4.0, 56))
+_LINK_COUNTS = ((2.0, 2.0, 56), (1.0, 2.0, 32), (8.0, 2.0, 32), (8.0, 2.0, 32), (6.0, 4.0, 56))
+_SIXTH = Stage(1.0, 2.0, 64, 8)
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -239,13 +259,13 @@ plan_joint = Task(
         "link. Keep the stages that there is room for.",
         "recomputes_everything": "Your plan recomputes every stage, needed or not. Keep the stages "
         "that there is room for.",
+        "gives_up": "Your function raises ValueError, or lets simulate_plan's Infeasible out, "
+        "although a plan fits. Catch Infeasible, and try the next plan.",
         "never_swaps": "Your plans never swap, though a swap that hides behind compute costs no "
         "time. Try all three treatments of each stage.",
         "never_recomputes": "Your plans never recompute, though a stage with a short forward and "
         "many bytes is faster to recompute than to move. Try all three treatments.",
         "last_left_out": "Your plan has one treatment too few: name the last stage's too.",
-        "gives_up": "Your function raises ValueError, or lets simulate_plan's Infeasible out, "
-        "although a plan fits. Catch Infeasible, and try the next plan.",
         "stops_too_early": "Your plan fits, but a faster one does too. Compare the times of all "
         "plans that fit, not of some.",
     },

@@ -145,9 +145,12 @@ _ABOUT = {
 
 
 def _swaps(value: Mapping[str, Any]) -> Finding | None:
-    """The finding on a manager that sent nothing to the host, which earns no part."""
+    """The finding on a manager that sent nothing to the host, which earns no part.
+
+    It may leave small tensors alone: the large chain tells.
+    """
     if value["bytes_out"] == 0:
-        return Finding(False, "Nothing went to the host.", ("swaps_nothing",))
+        return Finding(False, _NOTHING_WENT, ("others_stay", "swaps_nothing"))
     return None
 
 
@@ -278,6 +281,7 @@ def _is_pair_of(expected: float, pair: Any) -> bool:
     return numbers and np.allclose(pair, expected, rtol=1e-3)
 
 
+_NOTHING_WENT = "In small programs, nothing went to the host."
 _HIDDEN = (
     "The device's peak is low, but the host did not get what autograd saved. An instructor has to "
     "look at where it is."
@@ -294,8 +298,6 @@ swap_saved_tensors = Task(
     trust="measured",
     ban=NO_HIDING,
     mistakes={
-        "swaps_nothing": "Nothing is swapped. Give torch.autograd.graph.saved_tensors_hooks a pack "
-        "that puts on the host, and enter it.",
         "goes_on_after_the_block": "Your hooks are still active after the block. Leave them when "
         "it ends: `with saved_tensors_hooks(pack, unpack): yield`.",
         "parameters_too": "Parameters go to the host too. They stay on the device anyway, so that "
@@ -305,6 +307,8 @@ swap_saved_tensors = Task(
         "fetched_too_often": "Storages come back more often than backward needs them.",
         "others_stay": "More than parameters stays on the device. Only nn.Parameters and views of "
         "them stay; other leaves, views, integers and small tensors go to the host.",
+        "swaps_nothing": "Nothing is swapped. Give torch.autograd.graph.saved_tensors_hooks a pack "
+        "that puts on the host, and enter it.",
         "never_freed": "Bytes stay on the host. Autograd lets go of what pack returned after "
         "backward, and when the graph is dropped: free the handle when that object dies, with "
         "weakref.finalize or __del__.",
@@ -317,8 +321,8 @@ swap_saved_tensors = Task(
         "stays_on_the_device": "Activations stay on the device although they were copied. "
         "Something still holds them: what pack returns, a dict, or a cache of what came back.",
         "address_as_identity": "Gradients are wrong where a new tensor gets a freed address. "
-        "data_ptr() tells storages apart only while they live: when one is freed, the next may get "
-        "its address.",
+        "data_ptr() and id() tell storages apart only while they live: when one is freed, the next "
+        "may get its address.",
         "views_not_restored": "Gradients are wrong where views are saved. Give back the same "
         "shape, strides and offset: get the storage's bytes and use as_strided on them.",
     },

@@ -48,6 +48,8 @@ def adam_update_(
     (beta1, beta2), gradient = betas, parameter.grad
     if gradient is None:
         raise ValueError("the parameter's .grad is None: it took no part, so leave it alone")
+    if t < 1:
+        raise ValueError(f"t is {t}: expected 1 in a parameter's first step, then 2, and so on")
     with torch.no_grad():
         m.mul_(beta1).add_(gradient, alpha=1 - beta1)
         v.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)

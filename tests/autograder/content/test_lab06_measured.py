@@ -21,7 +21,7 @@ from autograder.content.lab06.adam import offloaded_adam
 from autograder.content.lab06.gpu_overlap import gpu_overlap
 from autograder.content.lab06.saved import saved_by, swap_saved_tensors
 from autograder.content.lab06.stream import stream_forward
-from autograder.model.judge import judge_answer
+from autograder.model.judge import judge, judge_answer
 from autograder.model.task import Answer, Case, Finding, Task
 from autograder.sandbox.host.sandbox import Sandbox
 from peakmem.probes.lab03 import large_tensors
@@ -315,6 +315,13 @@ def test_a_low_peak_is_no_merit_where_what_went_out_does_not_come_back() -> None
     assert swap_saved_tensors.judge(case, Answer(value))[part].ok
     lost = Answer(value | {"gradients": [np.zeros((16, 8))]})
     assert not swap_saved_tensors.judge(case, lost)[part].ok
+
+
+def test_a_small_program_does_not_tell_that_nothing_is_swapped() -> None:
+    cases = swap_saved_tensors.cases(np.random.default_rng(0))
+    case = next(c for c in cases if c.inputs.get("program") == "blocks")
+    value = run_program("blocks", case.inputs["seed"], lambda host: nullcontext())
+    assert judge(swap_saved_tensors, [case], [Answer(value)]).mistake == "others_stay"
 
 
 _GPU = {"compute": 0.010, "copies": 0.008, "student": 0.0115, "computed": True, "copied": True}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -35,13 +35,20 @@ def batch_means(
         handles.append(host.put(batch * (number + 1)))
         del batch
     given, before = list(handles), (host.live_bytes, host.bytes_out)
-    means = [_number(mean) for mean in mean_squares(host, handles)]
+    means = [_number(mean) for mean in _listed(mean_squares(host, handles))]
     after = (host.live_bytes, host.bytes_out)
     host.close()
     if after != before:
         raise ValueError("your function must leave the host as it is: no put, write or free")
     if handles != given:
         raise ValueError("your function must leave the list of handles as it was")
+    return means
+
+
+def _listed(means: Sequence[float]) -> Sequence[float]:
+    if isinstance(means, Iterator):
+        kind = type(means).__name__
+        raise TypeError(f"your function must return a list, but it returned a {kind}")
     return means
 
 
@@ -54,4 +61,5 @@ def _number(mean: Any) -> float:
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
     """Run and measure the student's `mean_squares`."""
     small = {"rows": 2, "columns": 2}
+    metered = metered and sizes["n_batches"] > 0  # without batches the meter has nothing to read
     return measured_run(batch_means, student.mean_squares, sizes, small, metered=metered)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -38,7 +38,7 @@ def schedule(student: Namespace, calls: Calls) -> Outcomes:
     def plan(stages: list[Stage], budget_bytes: int, link: float) -> Any:
         with _as_objects(stages) as given:
             found = student.schedule(given, budget_bytes, link)
-        return found if found is None else [tuple(copy) for copy in found]
+        return [_row(copy) for copy in found] if _is_list(found) else found
 
     return call_each(plan, calls)
 
@@ -52,9 +52,21 @@ def plan_joint(student: Namespace, calls: Calls) -> Outcomes:
     def plan(stages: list[Stage], budget_bytes: int, link: float) -> Any:
         with _as_objects(stages) as given:
             found = student.plan_joint(given, budget_bytes, link)
-        return found if found is None else [str(treatment) for treatment in found]
+        return [str(treatment) for treatment in found] if _is_list(found) else found
 
     return call_each(plan, calls)
+
+
+def _is_list(found: Any) -> bool:
+    """Return whether a value is iterable like a list.
+
+    If not, the judge names it. To iterate here would look like an error of the student's function.
+    """
+    return isinstance(found, Iterable) and not isinstance(found, str)
+
+
+def _row(copy: Any) -> Any:
+    return tuple(copy) if _is_list(copy) else copy
 
 
 @contextmanager
