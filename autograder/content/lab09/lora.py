@@ -128,7 +128,9 @@ def _trained(
     given: Mapping[str, Any], value: Mapping[str, Any], sizes: Mapping[str, Any]
 ) -> Finding:
     if value["base_changed"]:
-        return Finding(False, "Training changed the linear layer, or gave it gradients.", ("base_trained",))
+        return Finding(
+            False, "Training changed the linear layer, or gave it gradients.", ("base_trained",)
+        )
     pair = _pair(value["trainable"], sizes)
     if pair is None:
         shapes = [tuple(array.shape) for array in value["trainable"]]

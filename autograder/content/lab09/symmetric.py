@@ -104,7 +104,6 @@ def _flat_steps(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
 def _decoding(how: str) -> Callable[..., dict[str, Any]]:
     """Codes and steps are right, and `dequantize` is wrong in this way."""
 
-
     def coded(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
         shown = how if x.any() else None  # whatever is done to zeros, they are zeros again
         return {**quantized(x, bits, axis), "decodes": shown, "decoded": None}

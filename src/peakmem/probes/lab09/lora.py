@@ -57,9 +57,9 @@ def adapted(
     Returns the base's original `weight` and `bias` (None without one), and inputs `x`; the outputs
     at the `start` and after training (`trained`), with the gradient of x for an upstream of ones
     (`x_gradient`; None if there's none); the `trainable` parameters afterwards, which of them were
-    `zero_at_start`, and whether training changed the base or gave it gradients (`base_changed`). merge() `returned` an
-    nn.Linear or not; `merged` is the output of its weight and bias, or that before training. There
-    is another adapter of the same class, which must not matter.
+    `zero_at_start`, and whether training changed the base or gave it gradients (`base_changed`).
+    merge() `returned` an nn.Linear or not; `merged` is the output of its weight and bias, or that
+    before training. There is another adapter of the same class, which must not matter.
     """
     linear, x, y = _layer_and_data(n_in, n_out, bias, seed)
     base = list(linear.parameters())

@@ -139,7 +139,7 @@ def nf4(student: Namespace, calls: Calls) -> Outcomes:
         decoded, decodes = decoding(
             lambda: student.nf4_decode(*copies, len(x), *given),
             copies,
-            lambda: student.nf4_encode(1 - x.repeat(2), 2 * (block or 64)),
+            lambda: student.nf4_encode(2 - x.repeat(2), 2 * (block or 64)),
         )
         form["absmax_type"] = type_of(copies[1])
         form |= {"absmax": flat(absmax), "decoded": decoded, "decodes": decodes}
