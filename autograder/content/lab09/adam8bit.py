@@ -222,8 +222,8 @@ adam8bit_step = Task(
         "eps_inside": "Add eps to the root, not to the value under it.",
         "state_forgotten": "Each step starts from moments of 0. Keep the codes in `state`, and "
         "decode them in the next step.",
-        "outside_of_state": "A second training doesn't start anew: something, such as the number of "
-        "steps, is kept outside of `state`. Each training has a state of its own.",
+        "outside_of_state": "A second training doesn't start anew: something, such as the number "
+        "of steps, is kept outside of `state`. Each training has a state of its own.",
         "gradients_changed": "Your step writes into the gradients. Work on copies.",
         "more_than_codes": "You keep more than two codes per value and two steps per block. Look "
         "for decoded moments that stay alive.",
