@@ -122,11 +122,13 @@ def dequantize(q: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab09-quantize_symmetric-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 9.1, codes and a step
 def codes_of(*given):
-    return quantize_symmetric(*given)[0]
+    q, _ = quantize_symmetric(*given)
+    return q
 
 
 def steps_of(x, bits, *axis):
-    scale = torch.as_tensor(quantize_symmetric(x, bits, *axis)[1])
+    _, scale = quantize_symmetric(x, bits, *axis)
+    scale = torch.as_tensor(scale)
     return scale if axis else scale.flatten()
 
 
@@ -135,20 +137,31 @@ def is_above_0(x, bits):
 
 
 def type_of(x, bits):
-    return str(quantize_symmetric(x, bits)[0].dtype)
+    return str(codes_of(x, bits).dtype)
 
 
 def there_and_back(*given):
     return dequantize(*quantize_symmetric(*given))
 
 
+def decoded_again(x, *given):
+    """Decode twice, with other codes made in between."""
+    coded = quantize_symmetric(x, *given)
+    dequantize(*coded)
+    quantize_symmetric(1 - x, *given)
+    return dequantize(*coded)
+
+
+ALONE = "use the arguments alone, and don't write into them"
+
+
 ROWS = torch.tensor([[1.0, -4.0], [0.0, 0.0], [14.0, 2.2]])
 TINY = 2.0**-40 * torch.tensor([1.0, 0.6, -0.2])
-TIES = torch.tensor([127.0, 2.5, -1.5, 0.5, 126.5])
+TIES = torch.tensor([127.0, 2.5, -1.5, 1.5, 126.5])
 self_check(
     codes_of,
     [
-        Case((TIES, 8), [127, 2, -2, 0, 126], "halfway, take the even code", label="8 bits, ties"),
+        Case((TIES, 8), [127, 2, -2, 2, 126], "halfway, take the even code", label="8 bits, ties"),
         Case((TINY, 2), [1, 1, 0], "-1, 0 and 1, however small x is", label="2 bits, tiny"),
         Case(
             (TIES, 8),
@@ -167,6 +180,13 @@ self_check(
             label="steps of rows",
             function=steps_of,
         ),
+        Case(
+            (ROWS, 4, 1),
+            [[2, 4 / 7]],
+            "the shape is (1, columns)",
+            label="steps of columns",
+            function=steps_of,
+        ),
         Case((0 * TIES, 8), True, "0 / 0 is NaN", label="a step of zeros", function=is_above_0),
         Case(
             (ROWS, 4, 0),
@@ -174,6 +194,13 @@ self_check(
             "codes times step, in floats",
             label="dequantize",
             function=there_and_back,
+        ),
+        Case(
+            (ROWS, 4, 0),
+            [[8 / 7, -4], [0, 0], [14, 2]],
+            f"in dequantize, {ALONE}",
+            label="dequantize again",
+            function=decoded_again,
         ),
     ],
     equal=close(1e-5),
@@ -272,7 +299,8 @@ def quantize_affine(
 def all_three(x, bits, *axis):
     q, scale, zero_point = quantize_affine(x, bits, *axis)
     parts = [torch.as_tensor(part) for part in (scale, zero_point)]
-    type_ = f"zero_point is {parts[1].dtype}" if parts[1].dtype == torch.uint8 else str(q.dtype)
+    narrow = parts[1].dtype in (torch.uint8, torch.int8)
+    type_ = f"zero_point is {parts[1].dtype}" if narrow else str(q.dtype)
     scale, zero_point = (part if axis else part.flatten() for part in parts)
     return {"q": q, "scale": scale, "zero_point": zero_point, "type": type_}
 
@@ -323,7 +351,7 @@ self_check(
             label="axis=0",
         ),
         Case(
-            (SIDES.T, 2, 1),
+            (SIDES.T.contiguous(), 2, 1),
             three(CODES_OF_SIDES.T, [[1] * 4], [[0, 3, 0, 2]]),
             "a range for each column",
             label="axis=1",
@@ -397,9 +425,17 @@ def packed_and_back(q):
     return unpack_int4(pack_int4(q).clone(), len(q))
 
 
+def unpacked_again(q):
+    """Unpack twice, with other codes packed in between."""
+    packed = pack_int4(q)
+    unpack_int4(packed, len(q))
+    pack_int4(~q[2:])
+    return unpack_int4(packed, len(q))
+
+
 def packed_form(q):
     packed = pack_int4(q)
-    return packed.untyped_storage().nbytes(), str(packed.dtype)
+    return packed.untyped_storage().nbytes(), str(packed.dtype), packed.ndim
 
 
 def unpacked_type(q):
@@ -430,14 +466,21 @@ self_check(
         ),
         Case(
             (EACH,),
-            (8, "torch.uint8"),
-            "two codes in a byte",
+            EACH,
+            f"in unpack_int4, {ALONE}",
+            label="unpacked again",
+            function=unpacked_again,
+        ),
+        Case(
+            (EACH,),
+            (8, "torch.uint8", 1),
+            "two codes in a byte, bytes in a vector",
             label="bytes of 16 codes",
             function=packed_form,
         ),
         Case(
             (EACH[:5],),
-            (3, "torch.uint8"),
+            (3, "torch.uint8", 1),
             "round up",
             label="bytes of 5 codes",
             function=packed_form,
@@ -656,6 +699,14 @@ def nf4_and_back(x, *block):
     return nf4_decode(packed, absmax, len(x), *block)
 
 
+def nf4_again(x, block):
+    """Decode twice, with other codes made in between."""
+    packed, absmax = nf4_encode(x, block)
+    nf4_decode(packed, absmax, len(x), block)
+    nf4_encode(1 - x.repeat(2), 2 * block)
+    return nf4_decode(packed, absmax, len(x), block)
+
+
 def nf4_form(x, *block):
     packed, absmax = nf4_encode(x, *block)
     absmax = torch.as_tensor(absmax).flatten()
@@ -682,8 +733,8 @@ self_check(
             label="the example",
         ),
         Case(
-            (torch.tensor(5 * PRINTED),),
-            5 * PRINTED,
+            (torch.tensor(4 * PRINTED + [2 * value for value in PRINTED]),),
+            4 * PRINTED + [2 * value for value in PRINTED],
             "these are exact; a block has 64 values by default, in nf4_decode too",
             label="all 16 values, 5 times",
         ),
@@ -692,6 +743,13 @@ self_check(
             [2, -1.0501460, 0, 0, -0.3],
             "zeros, and a short block",
             label="blocks of 2",
+        ),
+        Case(
+            (RAGGED, 2),
+            [2, -1.0501460, 0, 0, -0.3],
+            f"in nf4_decode, {ALONE}",
+            label="decoded again",
+            function=nf4_again,
         ),
         Case(
             (RAGGED.flip(0), 2),
@@ -705,6 +763,13 @@ self_check(
             (33, "torch.uint8", "torch.float32", [1, 1]),
             "by default a block has 64 values",
             label="the default",
+            function=nf4_form,
+        ),
+        Case(
+            (torch.ones(8), 4),
+            (4, "torch.uint8", "torch.float32", [1, 1]),
+            "two blocks, and no third one",
+            label="whole blocks",
             function=nf4_form,
         ),
     ],
@@ -1113,12 +1178,11 @@ def lora_report(what, bias=True):
         "merged": abs(found["merged"] - found["trained"]).max(),
     }
     learned = abs(found["trained"] - plain.numpy()).max() > 0.01
-    merges = found["returned"] or bool(found["moved"].any())
     pairs = zip(found["trainable"], found["zero_at_start"], strict=True)
     zeros = sorted(tuple(sorted(array.shape)) for array, zero in pairs if zero)
     arrays = map(torch.from_numpy, found["trainable"])
     ranks = [torch.linalg.matrix_rank(array, atol=1e-6).item() for array in arrays]
-    flags = {"frozen": not found["base_changed"], "returned": merges, "zeros": zeros}
+    flags = {"frozen": not found["base_changed"], "returned": found["returned"], "zeros": zeros}
     return {"shapes": shapes, "learned": learned, "ranks": ranks, **flags}.get(what, gap.get(what))
 
 
@@ -1170,7 +1234,7 @@ self_check(
         Case(("frozen",), True, "freeze weight and bias", label="frozen"),
         Case((5.0,), [15] * 4, "alpha / rank = 2.5", label="scale", function=scale_of),
         Case((), [12.0] * 3, "x needs a gradient, too", label="gradient of x", function=slope_of),
-        Case(("returned",), True, "merge() returns a layer", label="returned"),
+        Case(("returned",), True, "merge() returns an nn.Linear", label="returned"),
         Case(("merged",), 0, "merge() adds alpha / rank times B A to the weight", label="merged"),
         Case(("merged", False), 0, "a layer may have no bias", label="merged, no bias"),
         Case((), (96, True), "x times A, then times B", label="bytes", function=beside_kib),
@@ -1292,7 +1356,8 @@ score("lab09-ternary_linear", globals())
 # Write `adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)`: Adam's step of lab 3, in place. It is
 # called under `torch.no_grad()`, with the same parameters in the same order each time. Between calls `state`, a dict,
 # holds two codes per value, two float32 per block, and at most 64 bytes more per tensor; Python numbers, such as $t$, don't
-# count. Nothing else may keep a moment alive. Don't change the gradients.
+# count. Nothing else may keep a moment alive. Decode one parameter's moments at a time: those of a whole model take as
+# much as Adam's. Don't change the gradients.
 #
 # For every parameter: decode the moments; update them, $m \leftarrow \beta_1 m + (1 - \beta_1) g$ and $v \leftarrow \beta_2 v +
 # (1 - \beta_2) g^2$; encode them; and step by $\mathrm{lr} \cdot \hat m / (\sqrt{\hat v} + \epsilon)$, with $\hat m = m / (1 - \beta_1^t)$ and $\hat v = v / (1 -
@@ -1377,6 +1442,14 @@ def moves_like_adam(step):
     return near and found["state_bytes"] <= 2 * (2 * 5000 + 8 * 20 + 64)
 
 
+def peak_of_steps(step):
+    """Return the peak of two steps on 64 vectors of 64 KiB, or that it's small enough."""
+    with MemoryMeter("cpu") as meter:
+        lab09.large_steps(step, 64, 2**14, 0)
+    peak = (meter.peak_bytes - meter.baseline_bytes) / MIB
+    return "at most 13 MiB" if peak <= 13 else f"{peak:.1f} MiB"
+
+
 self_check(
     of_adam,
     [
@@ -1396,6 +1469,13 @@ self_check(
             "a float32 step for each 256 values; lr is 1e-3 by default",
             label="blocks",
             function=moves_like_adam,
+        ),
+        Case(
+            (adam8bit_step,),
+            "at most 13 MiB",
+            "8 MiB are parameters and gradients: decode one parameter's moments at a time",
+            label="peak",
+            function=peak_of_steps,
         ),
         Case(
             (adam8bit_step, "losses"),

@@ -930,3 +930,209 @@ def adam8bit_step(params, grads, state, lr=1e-2, betas=(0.9, 0.999), eps=1e-8):
         v = b2 * v + (1 - b2) * g * g
         state[i] = (enc(m, 127, torch.int8), enc(v.sqrt(), 255, torch.uint8))
         p.sub_(lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps))
+
+
+# %% right: slots_dataclass
+"""Moments in a dataclass with slots."""
+import torch
+
+
+def encode_blocks(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = blocks.abs().amax(dim=1, keepdim=True)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    dtype = torch.int8 if top == 127 else torch.uint8
+    return (blocks / step).round().flatten()[: x.numel()].to(dtype), step.flatten()
+
+
+def decode_blocks(codes, step):
+    return codes * step.repeat_interleave(256)[: len(codes)]
+
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Moments:
+    m: torch.Tensor
+    m_step: torch.Tensor
+    root: torch.Tensor
+    root_step: torch.Tensor
+    t: int = 0
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8) -> None:
+    for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
+        kept = state.get(i)
+        if kept is None:
+            m = v = torch.zeros_like(param)
+            t = 1
+        else:
+            m = decode_blocks(kept.m, kept.m_step).view_as(param)
+            v = decode_blocks(kept.root, kept.root_step).view_as(param).square()
+            t = kept.t + 1
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad.square()
+        state[i] = Moments(*encode_blocks(m, 127), *encode_blocks(v.sqrt(), 255), t)
+        param.sub_(lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps))
+
+
+# %% right: deque
+"""Moments in a queue."""
+import torch
+
+
+def encode_blocks(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = blocks.abs().amax(dim=1, keepdim=True)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    dtype = torch.int8 if top == 127 else torch.uint8
+    return (blocks / step).round().flatten()[: x.numel()].to(dtype), step.flatten()
+
+
+def decode_blocks(codes, step):
+    return codes * step.repeat_interleave(256)[: len(codes)]
+
+
+from collections import deque
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    queue = state.setdefault("queue", deque())
+    first = not queue
+    t = state["t"] = 1 if first else state["t"] + 1
+    for p, g in zip(params, grads):
+        m, v = torch.zeros_like(p), torch.zeros_like(p)
+        if not first:
+            old_m, old_root = queue.popleft()
+            m, v = decode_blocks(*old_m).view_as(p), decode_blocks(*old_root).view_as(p) ** 2
+        m.mul_(betas[0]).add_(g, alpha=1 - betas[0])
+        v.mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
+        queue.append((encode_blocks(m, 127), encode_blocks(v.sqrt(), 255)))
+        p.addcdiv_(m / (1 - betas[0] ** t), (v / (1 - betas[1] ** t)).sqrt_().add_(eps), value=-lr)
+
+
+# %% right: bytes_objects
+"""Codes and steps are bytes objects."""
+import numpy as np
+import torch
+
+
+def _encode(x, top, kind):
+    rows = np.pad(x, (0, -x.size % 256)).reshape(-1, 256)
+    step = (np.abs(rows).max(1) / np.float32(top)).astype(np.float32)
+    step[step == 0] = 1
+    return np.rint(rows / step[:, None]).ravel()[: x.size].astype(kind).tobytes(), step.tobytes()
+
+
+def _decode(codes, step, kind):
+    codes = np.frombuffer(codes, kind)
+    return codes * np.repeat(np.frombuffer(step, np.float32), 256)[: codes.size]
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        g = g.numpy().ravel()
+        m = v = np.zeros_like(g)
+        if t > 1:
+            m, v = _decode(*state["m", i], np.int8), _decode(*state["v", i], np.uint8) ** 2
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g**2
+        state["m", i], state["v", i] = _encode(m, 127, np.int8), _encode(np.sqrt(v), 255, np.uint8)
+        change = lr * m / (1 - betas[0] ** t) / (np.sqrt(v / (1 - betas[1] ** t)) + eps)
+        p -= torch.from_numpy(change.astype(np.float32)).view_as(p)
+
+
+# %% right: structured_array
+"""Pairs of codes in numpy's structured arrays."""
+import numpy as np
+import torch
+
+PAIR = np.dtype([("m", "i1"), ("root", "u1")])
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    t = state["t"] = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        n, flat = p.numel(), g.reshape(-1).numpy()
+        if t == 1:
+            state[i] = np.zeros(n, PAIR), np.ones((2, -(-n // 256)), np.float32)
+        codes, steps = state[i]
+        spread = np.repeat(steps, 256, axis=1)[:, :n]
+        m = codes["m"] * spread[0] * betas[0] + (1 - betas[0]) * flat
+        v = (codes["root"] * spread[1]) ** 2 * betas[1] + (1 - betas[1]) * flat**2
+        for row, (name, values, top) in enumerate((("m", m, 127), ("root", np.sqrt(v), 255))):
+            largest = np.maximum.reduceat(np.abs(values), np.arange(0, n, 256))
+            steps[row] = np.where(largest > 0, largest / top, 1)
+            codes[name] = np.rint(values / np.repeat(steps[row], 256)[:n])
+        m, v = m / (1 - betas[0] ** t), v / (1 - betas[1] ** t)
+        p -= torch.from_numpy((lr * m / (np.sqrt(v) + eps)).astype(np.float32)).view(p.shape)
+
+
+# %% wrong: outside_of_state
+"""The number of steps is a global."""
+import torch
+
+
+def encode_blocks(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = blocks.abs().amax(dim=1, keepdim=True)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    dtype = torch.int8 if top == 127 else torch.uint8
+    return (blocks / step).round().flatten()[: x.numel()].to(dtype), step.flatten()
+
+
+def decode_blocks(codes, step):
+    return codes * step.repeat_interleave(256)[: len(codes)]
+
+_t = 0
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    global _t
+    t = _t = _t + 1
+    for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
+        m = v = torch.zeros_like(param)
+        if i in state:
+            m, root = (decode_blocks(*kept).view(param.shape) for kept in state[i])
+            v = root**2
+        m = betas[0] * m + (1 - betas[0]) * grad
+        v = betas[1] * v + (1 - betas[1]) * grad**2
+        state[i] = encode_blocks(m, 127), encode_blocks(v.sqrt(), 255)
+        m, v = m / (1 - betas[0] ** t), v / (1 - betas[1] ** t)
+        param -= lr * m / (v.sqrt() + eps)
+
+
+# %% wrong: all_at_once
+"""Decodes all moments before it steps."""
+import torch
+
+
+def encode_blocks(x, top):
+    blocks = torch.nn.functional.pad(x.flatten(), (0, -x.numel() % 256)).view(-1, 256)
+    largest = blocks.abs().amax(dim=1, keepdim=True)
+    step = torch.where(largest == 0, 1.0, largest / top)
+    dtype = torch.int8 if top == 127 else torch.uint8
+    return (blocks / step).round().flatten()[: x.numel()].to(dtype), step.flatten()
+
+
+def decode_blocks(codes, step):
+    return codes * step.repeat_interleave(256)[: len(codes)]
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    """All moments at once, one kind after the other."""
+    t = state["t"] = state.get("t", 0) + 1
+    if t == 1:
+        ms, vs = [torch.zeros_like(p) for p in params], [torch.zeros_like(p) for p in params]
+    else:
+        ms = [decode_blocks(*kept).view_as(p) for kept, p in zip(state["m"], params)]
+        vs = [decode_blocks(*kept).view_as(p) ** 2 for kept, p in zip(state["root"], params)]
+    for m, v, p, g in zip(ms, vs, params, grads):
+        m.mul_(betas[0]).add_(g, alpha=1 - betas[0])
+        v.mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
+    state["m"] = [encode_blocks(m, 127) for m in ms]
+    state["root"] = [encode_blocks(v.sqrt(), 255) for v in vs]
+    for m, v, p in zip(ms, vs, params):
+        p -= lr * m / (1 - betas[0] ** t) / ((v / (1 - betas[1] ** t)).sqrt() + eps)

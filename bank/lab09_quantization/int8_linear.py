@@ -374,3 +374,96 @@ def int8_linear(x, q, scale, threshold):
     sums = codes.int() @ q.int().T
     in_float = x[:, apart] @ (q[:, apart] * scale).T
     return sums * step * scale.T + in_float.double()
+
+
+# %% right: outer_products
+"""A sum of outer products, column by column."""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    b, k = x.shape
+    y = torch.zeros(b, len(q))
+    out = [j for j in range(k) if (x[:, j].abs() > threshold).any()]
+    ordinary = sorted(set(range(k)) - set(out))
+    s = torch.ones(b)
+    if ordinary:
+        top = x[:, ordinary].abs().max(1)[0]
+        s = torch.where(top == 0, s, top / 127)
+    sums = torch.zeros(b, len(q), dtype=torch.int32)
+    for j in ordinary:
+        sums += torch.outer(torch.round(x[:, j] / s).int(), q[:, j].int())
+    for j in out:
+        y += torch.outer(x[:, j], q[:, j] * scale[:, 0])
+    return y + sums * s[:, None] * scale.squeeze(1)
+
+
+# %% wrong: mean_of_column
+"""A column is an outlier if its mean size is above the threshold. [earns 2]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = x.abs().mean(0) > threshold
+    rest = x.masked_fill(apart, 0)
+    step = rest.abs().amax(dim=1, keepdim=True) / 127
+    step = torch.where(step == 0, 1.0, step)
+    codes = (rest / step).round()
+    sums = codes.int() @ q.int().T
+    in_float = x[:, apart] @ (q[:, apart] * scale).T
+    return sums * step * scale.T + in_float
+
+
+# %% wrong: sum_of_rows
+"""A column is an outlier if its sum is above the threshold. [earns 2]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = x.sum(0).abs() > threshold
+    rest = x.masked_fill(apart, 0)
+    step = rest.abs().amax(dim=1, keepdim=True) / 127
+    step = torch.where(step == 0, 1.0, step)
+    codes = (rest / step).round()
+    sums = codes.int() @ q.int().T
+    in_float = x[:, apart] @ (q[:, apart] * scale).T
+    return sums * step * scale.T + in_float
+
+
+# %% wrong: cached_columns
+"""Outliers' columns are kept for each shape. [earns 2]"""
+import torch
+
+_apart = {}
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x.abs() > threshold).any(dim=0)
+    apart = _apart.setdefault((x.shape, threshold), apart)
+    rest = x.masked_fill(apart, 0)
+    step = rest.abs().amax(dim=1, keepdim=True) / 127
+    step = torch.where(step == 0, 1.0, step)
+    codes = (rest / step).round()
+    sums = codes.int() @ q.int().T
+    in_float = x[:, apart] @ (q[:, apart] * scale).T
+    return sums * step * scale.T + in_float
+
+
+# %% wrong: cached_weight
+"""The first weight's codes serve for all of its shape."""
+import torch
+
+_w = []
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x.abs() > threshold).any(dim=0)
+    rest = x.masked_fill(apart, 0)
+    step = rest.abs().amax(dim=1, keepdim=True) / 127
+    step = torch.where(step == 0, 1.0, step)
+    codes = (rest / step).round()
+    if not _w or _w[0].shape != q.shape:
+        _w[:] = [q.int()]
+    sums = codes.int() @ _w[0].T
+    in_float = x[:, apart] @ (q[:, apart] * scale).T
+    return sums * step * scale.T + in_float

@@ -853,3 +853,200 @@ class Lora(nn.Module):
         m.weight = nn.Parameter(f.weight + self.s * (self.p["down"] @ self.p["up"]).T)
         m.bias = f.bias
         return m
+
+
+# %% right: merged_by_identity
+"""merge() applies the module to the identity."""
+import copy
+
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    """einsum, x scaled first; merge by applying the module to the identity."""
+
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.scale = alpha / rank
+        self.A = nn.Parameter(torch.rand(linear.in_features, rank) - 0.5)
+        self.B = nn.Parameter(torch.zeros(rank, linear.out_features))
+        self.frozen = linear.requires_grad_(False)
+
+    def forward(self, x):
+        return self.frozen(x) + torch.einsum("...i,ir,ro->...o", x * self.scale, self.A, self.B)
+
+    @torch.no_grad()
+    def merge(self):
+        eye = torch.eye(self.frozen.in_features)
+        columns = self(eye)
+        merged = copy.deepcopy(self.frozen)
+        if merged.bias is not None:
+            columns = columns - merged.bias
+        merged.weight.copy_(columns.T)
+        merged.requires_grad_(True)
+        return merged
+
+
+# %% wrong: no_gradient_through_the_adapter
+"""x is detached before the adapter. [earns 2]"""
+import copy
+
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x.detach() @ self.a.T @ self.b.T)
+
+    def merge(self):
+        has_bias = self.linear.bias is not None
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features, bias=has_bias)
+        merged.load_state_dict(self.linear.state_dict())
+        with torch.no_grad():
+            merged.weight += self.scale * self.b @ self.a
+        return merged
+
+
+# %% wrong: list_bias_unfrozen
+"""The layer is in a list, and its bias isn't frozen. [earns 2]"""
+import copy
+
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self._l = [linear]
+        linear.weight.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self._l[0](x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        has_bias = self._l[0].bias is not None
+        merged = nn.Linear(self._l[0].in_features, self._l[0].out_features, bias=has_bias)
+        merged.load_state_dict(self._l[0].state_dict())
+        with torch.no_grad():
+            merged.weight += self.scale * self.b @ self.a
+        return merged
+
+
+# %% right: buffers
+"""Weight and bias are buffers."""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    """Weight and bias as buffers that share the layer's memory."""
+
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        linear.requires_grad_(False)
+        self.register_buffer("weight", linear.weight.detach())
+        self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
+        out_features, in_features = self.weight.shape
+        self.a = nn.Parameter(0.02 * torch.randn(rank, in_features))
+        self.b = nn.Parameter(torch.zeros(out_features, rank))
+        self.ratio = float(alpha) / float(rank)
+
+    def forward(self, x):
+        y = x.matmul(self.weight.t())
+        if self.bias is not None:
+            y = y + self.bias
+        return y + (x @ self.a.t()) @ (self.b.t() * self.ratio)
+
+    def merge(self):
+        m = nn.Linear(self.weight.shape[1], self.weight.shape[0], bias=self.bias is not None)
+        m.weight = nn.Parameter((self.weight + self.ratio * self.b @ self.a).detach(), requires_grad=False)
+        if self.bias is not None:
+            m.bias = nn.Parameter(self.bias.clone(), requires_grad=False)
+        return m
+
+
+# %% wrong: merge_returns_lambda
+"""merge() returns a function. [earns 2]"""
+import copy
+
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        return lambda x: self(x)
+
+
+# %% wrong: merge_returns_copy
+"""merge() returns a copy of the adapter. [earns 2]"""
+import copy
+
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        return copy.deepcopy(self)
+
+
+# %% wrong: merge_in_place_flag
+"""merge() merges in place, and returns nothing. [earns 2]"""
+import copy
+
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.merged = False
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        if self.merged:
+            return self.linear(x)
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        self.merged = True
+        with torch.no_grad():
+            self.linear.weight += self.scale * self.b @ self.a

@@ -834,3 +834,255 @@ def nf4_encode(x, block=64):
 def nf4_decode(packed, absmax, n, block=32):
     codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].long()
     return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% right: table_as_list
+"""nf4_table returns a list, and values go one by one."""
+import statistics
+
+import torch
+
+
+def pack_int4(q):
+    codes = torch.zeros(len(q) + len(q) % 2, dtype=torch.uint8)
+    codes[: len(q)] = (q & 15).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+def nf4_table():
+    d = statistics.NormalDist()
+    o = 0.9677083
+    step8, step7 = (o - 0.5) / 8, (o - 0.5) / 7
+    values = [0.0]
+    for i in range(8):
+        values.append(d.inv_cdf(o - step8 * i))
+    for i in range(7):
+        values.append(-d.inv_cdf(o - step7 * i))
+    return [v / max(values) for v in sorted(values)]
+
+
+def nf4_encode(x, block=64):
+    absmax, codes = [], []
+    table = nf4_table()
+    for start in range(0, len(x), block):
+        values = x[start : start + block].tolist()
+        size = max(abs(v) for v in values)
+        absmax.append(size)
+        codes += [min(range(16), key=lambda i: abs(table[i] * (size or 1) - v)) - 8 for v in values]
+    return pack_int4(torch.tensor(codes, dtype=torch.int8)), torch.tensor(absmax, dtype=torch.float32)
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    table = torch.tensor(nf4_table())
+    q = unpack_int4(packed, n).to(torch.int64) + 8
+    return table[q] * absmax[torch.arange(n) // block]
+
+
+# %% right: closure_table
+"""The table is made once, in a closure; cdist."""
+import statistics
+
+import torch
+
+
+def pack_int4(q):
+    codes = torch.zeros(len(q) + len(q) % 2, dtype=torch.uint8)
+    codes[: len(q)] = (q & 15).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+def _make():
+    table = None
+
+    def nf4_table():
+        nonlocal table
+        if table is None:
+            p = statistics.NormalDist().inv_cdf
+            o = 0.9677083
+            above = [p(0.5 + (o - 0.5) * i / 8) for i in range(1, 9)]
+            below = [p(0.5 - (o - 0.5) * i / 7) for i in range(7, 0, -1)]
+            table = torch.tensor([*below, 0, *above], dtype=torch.float32) / above[-1]
+        return table.clone()
+
+    return nf4_table
+
+
+nf4_table = _make()
+
+
+def nf4_encode(x, block=64):
+    rows = torch.nn.functional.pad(x, (0, -len(x) % block)).reshape(-1, block)
+    absmax = rows.abs().max(1).values
+    table = nf4_table() * absmax[:, None]
+    code = torch.cdist(rows[:, :, None], table[:, :, None], p=1).argmin(2)
+    return pack_int4((code.reshape(-1)[: len(x)] - 8).to(torch.int8)), absmax
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    index = (unpack_int4(packed, n).int() + 8).long()
+    return torch.gather(nf4_table(), 0, index) * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: unsorted_table
+"""The table isn't sorted, though all else fits it."""
+import statistics
+
+import torch
+
+
+def pack_int4(q):
+    codes = torch.zeros(len(q) + len(q) % 2, dtype=torch.uint8)
+    codes[: len(q)] = (q & 15).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+def nf4_table():
+    quantile, o = statistics.NormalDist().inv_cdf, 0.9677083
+    above = [quantile(o + i / 8 * (0.5 - o)) for i in range(8)]
+    below = [-quantile(o + i / 7 * (0.5 - o)) for i in range(7)]
+    return torch.tensor([*below, 0.0, *above]) / max(above)
+
+
+def nf4_encode(x, block=64):
+    blocks = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = blocks.abs().amax(dim=1, keepdim=True)
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)
+    codes = (scaled[..., None] - nf4_table()).abs().argmin(dim=-1)
+    return pack_int4((codes.flatten()[: len(x)] - 8).to(torch.int8)), absmax.flatten()
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = unpack_int4(packed, n).long() + 8
+    return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: table_not_divided
+"""nf4_table leaves the division to others."""
+import statistics
+
+import torch
+
+
+def pack_int4(q):
+    codes = torch.zeros(len(q) + len(q) % 2, dtype=torch.uint8)
+    codes[: len(q)] = (q & 15).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+def nf4_table():
+    quantile, o = statistics.NormalDist().inv_cdf, 0.9677083
+    above = [quantile(o + i / 8 * (0.5 - o)) for i in range(8)]
+    below = [-quantile(o + i / 7 * (0.5 - o)) for i in range(7)]
+    return torch.tensor(sorted([*below, 0.0, *above]))
+
+
+def nf4_encode(x, block=64):
+    blocks = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = blocks.abs().amax(dim=1, keepdim=True)
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)
+    codes = (scaled[..., None] - nf4_table() / nf4_table().max()).abs().argmin(dim=-1)
+    return pack_int4((codes.flatten()[: len(x)] - 8).to(torch.int8)), absmax.flatten()
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = unpack_int4(packed, n).long() + 8
+    return (nf4_table() / nf4_table().max())[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: in_place
+"""nf4_decode clears the bytes."""
+import statistics
+
+import torch
+
+
+def pack_int4(q):
+    codes = torch.zeros(len(q) + len(q) % 2, dtype=torch.uint8)
+    codes[: len(q)] = (q & 15).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+def nf4_table():
+    quantile, o = statistics.NormalDist().inv_cdf, 0.9677083
+    above = [quantile(o + i / 8 * (0.5 - o)) for i in range(8)]
+    below = [-quantile(o + i / 7 * (0.5 - o)) for i in range(7)]
+    return torch.tensor(sorted([*below, 0.0, *above])) / max(above)
+
+
+def nf4_encode(x, block=64):
+    blocks = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = blocks.abs().amax(dim=1, keepdim=True)
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)
+    codes = (scaled[..., None] - nf4_table()).abs().argmin(dim=-1)
+    return pack_int4((codes.flatten()[: len(x)] - 8).to(torch.int8)), absmax.flatten()
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = unpack_int4(packed, n).long() + 8
+    packed.zero_()
+    return nf4_table()[codes] * absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: from_memory
+"""nf4_decode takes the last call's absmax."""
+import statistics
+
+import torch
+
+
+def pack_int4(q):
+    codes = torch.zeros(len(q) + len(q) % 2, dtype=torch.uint8)
+    codes[: len(q)] = (q & 15).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+def nf4_table():
+    quantile, o = statistics.NormalDist().inv_cdf, 0.9677083
+    above = [quantile(o + i / 8 * (0.5 - o)) for i in range(8)]
+    below = [-quantile(o + i / 7 * (0.5 - o)) for i in range(7)]
+    return torch.tensor(sorted([*below, 0.0, *above])) / max(above)
+
+
+def nf4_encode(x, block=64):
+    blocks = torch.nn.functional.pad(x, (0, -len(x) % block)).view(-1, block)
+    absmax = blocks.abs().amax(dim=1, keepdim=True)
+    scaled = blocks / torch.where(absmax == 0, 1.0, absmax)
+    codes = (scaled[..., None] - nf4_table()).abs().argmin(dim=-1)
+    global _absmax
+    _absmax = absmax.flatten()
+    return pack_int4((codes.flatten()[: len(x)] - 8).to(torch.int8)), absmax.flatten()
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    codes = unpack_int4(packed, n).long() + 8
+    return nf4_table()[codes] * _absmax.repeat_interleave(block)[:n]

@@ -393,3 +393,114 @@ def pack_int4(q):
 
 def unpack_int4(packed, n):
     return LAST[:n]
+
+
+# %% right: bits_in_int64
+"""A bit is an int64: large temporaries, soon gone."""
+import torch
+
+
+def pack_int4(q):
+    n = len(q)
+    padded = torch.zeros(n + n % 2, dtype=torch.long)
+    padded[:n] = q.long()
+    bits = (padded[:, None] >> torch.arange(4)) & 1
+    weights = 2 ** torch.arange(8)
+    return (bits.view(-1, 8) * weights).sum(1).to(torch.uint8)
+
+
+def unpack_int4(packed, n):
+    bits = (packed.long()[:, None] >> torch.arange(8)) & 1
+    values = bits.view(-1, 4) * torch.tensor([1, 2, 4, -8])
+    return values.sum(1)[:n].to(torch.int8)
+
+
+# %% right: first_and_last
+"""The first code is paired with the last."""
+import torch
+
+
+def pack_int4(q):
+    """Pair the first code with the last, the second with the last but one, and so on."""
+    half = (len(q) + 1) // 2
+    u = (q.to(torch.int16) + 8).to(torch.uint8)
+    front, back = u[:half], torch.zeros(half, dtype=torch.uint8)
+    back[: len(q) - half] = u[half:].flip(0)
+    return front.bitwise_or(back.bitwise_left_shift(4))
+
+
+def unpack_int4(packed, n):
+    half = len(packed)
+    front = packed.bitwise_and(15)
+    back = packed.bitwise_right_shift(4)[: n - half].flip(0)
+    return torch.cat((front, back)).to(torch.int8).sub(8)
+
+
+# %% right: numpy_unpackbits
+"""np.unpackbits and np.packbits."""
+import numpy as np
+import torch
+
+
+def pack_int4(q):
+    bits = np.unpackbits(q.numpy().astype(np.int8).view(np.uint8)[:, None], axis=1)[:, 4:].ravel()
+    return torch.from_numpy(np.packbits(bits))
+
+
+def unpack_int4(packed, n):
+    bits = np.unpackbits(packed.numpy()).reshape(-1, 4)[:n].astype(np.int8)
+    return torch.from_numpy(bits @ np.array([-8, 4, 2, 1], np.int8))
+
+
+# %% wrong: not_a_vector
+"""The bytes are a column."""
+import torch
+
+
+def pack_int4(q):
+    codes = torch.zeros(len(q) + len(q) % 2, dtype=torch.uint8)
+    codes[: len(q)] = (q & 15).to(torch.uint8)
+    return (codes[0::2] | codes[1::2] << 4)[:, None]
+
+
+def unpack_int4(packed, n):
+    packed = packed.flatten()
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: in_place
+"""unpack_int4 shifts the bytes in place."""
+import torch
+
+
+def pack_int4(q):
+    codes = torch.zeros(len(q) + len(q) % 2, dtype=torch.uint8)
+    codes[: len(q)] = (q & 15).to(torch.uint8)
+    return codes[0::2] | codes[1::2] << 4
+
+
+def unpack_int4(packed, n):
+    low = packed & 15
+    packed >>= 4
+    codes = torch.stack([low, packed], dim=1).flatten()[:n].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)
+
+
+# %% wrong: from_memory
+"""The number of codes is the last call's."""
+import torch
+
+_last = []
+
+
+def pack_int4(q):
+    codes = torch.zeros(len(q) + len(q) % 2, dtype=torch.uint8)
+    codes[: len(q)] = (q & 15).to(torch.uint8)
+    _last[:] = [len(q)]
+    return codes[0::2] | codes[1::2] << 4
+
+
+def unpack_int4(packed, n):
+    codes = torch.stack([packed & 15, packed >> 4], dim=1).flatten()[: _last[0]].to(torch.int8)
+    return torch.where(codes > 7, codes - 16, codes)

@@ -499,3 +499,88 @@ def quantize_affine(x, bits, axis=None):
     scale = torch.where(high == low, torch.tensor(1.0), (high - low) / (2**bits - 1))
     q = torch.round((x - low) / scale)
     return q.to(torch.uint8), scale, torch.round(-low / scale)
+
+
+# %% right: torchs_quantizer
+"""torch.quantize_per_channel, then a clamp."""
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    rows = x.reshape(1, -1) if axis is None else x.movedim(axis, 0)
+    low = rows.amin(1).clamp(max=0)
+    high = rows.amax(1).clamp(min=0)
+    scale = (high - low) / top
+    scale[scale == 0] = 1
+    zero = torch.round(-low / scale)
+    q = torch.quantize_per_channel(rows.contiguous(), scale, zero, 0, torch.quint8).int_repr()
+    q = torch.clamp(q, max=top)
+    if axis is None:
+        return q.reshape(x.shape), scale, zero
+    return q.movedim(0, axis), scale.unsqueeze(1 - axis), zero.unsqueeze(1 - axis)
+
+
+# %% right: closure_and_apply
+"""A closure, applied along an axis."""
+import numpy as np
+import torch
+
+
+def _channel(bits):
+    top = 2**bits - 1
+
+    def quantize(values):
+        low, high = min(0.0, values.min()), max(0.0, values.max())
+        step = (high - low) / top if high > low else 1.0
+        zero = np.rint(-low / step)
+        codes = np.minimum(np.maximum(np.rint(values / step) + zero, 0), top)
+        return np.concatenate([codes.ravel(), [step, zero]])
+
+    return quantize
+
+
+def quantize_affine(x, bits, axis=None):
+    a = x.numpy().astype(np.float64)
+    if axis is None:
+        found = _channel(bits)(a)
+        codes, step, zero = found[:-2].reshape(a.shape), found[-2:-1], found[-1:]
+    else:
+        found = np.apply_along_axis(_channel(bits), 1 - axis, a)
+        codes, step, zero = np.split(found, [-2, -1], axis=1 - axis)
+    return torch.from_numpy(codes).to(torch.uint8), torch.from_numpy(step).float(), torch.from_numpy(zero).float()
+
+
+# %% wrong: zero_point_in_int8
+"""The zero point is int8."""
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    across = [dim for dim in range(x.ndim) if dim != axis]
+    low = x.amin(dim=across, keepdim=axis is not None).clamp(max=0)
+    high = x.amax(dim=across, keepdim=axis is not None).clamp(min=0)
+    scale = torch.where(high == low, 1.0, (high - low) / top)
+    zero_point = (-low / scale).round()
+    q = ((x / scale).round() + zero_point).clamp(0, top)
+    return q.to(torch.uint8), scale, zero_point.to(torch.int8)
+
+
+# %% wrong: cached_range
+"""Ranges are kept for each shape."""
+import torch
+
+_seen = {}
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    across = [dim for dim in range(x.ndim) if dim != axis]
+    low = x.amin(dim=across, keepdim=axis is not None).clamp(max=0)
+    high = x.amax(dim=across, keepdim=axis is not None).clamp(min=0)
+    low, high = _seen.setdefault((x.shape, bits, axis), (low, high))
+    scale = torch.where(high == low, 1.0, (high - low) / top)
+    zero_point = (-low / scale).round()
+    q = ((x / scale).round() + zero_point).clamp(0, top)
+    return q.to(torch.uint8), scale, zero_point

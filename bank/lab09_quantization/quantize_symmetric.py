@@ -600,3 +600,209 @@ def quantize_symmetric(x, bits, axis=0):
 
 def dequantize(q, scale):
     return q * scale
+
+
+# %% right: dataclass_result
+"""The result is an object that unpacks into two."""
+from dataclasses import dataclass
+from typing import Iterator
+
+import torch
+
+
+@dataclass
+class Quantized:
+    q: torch.Tensor
+    scale: torch.Tensor
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        yield self.q
+        yield self.scale
+
+
+class Quantizer:
+    def __init__(self, bits: int):
+        if not 2 <= bits <= 8:
+            raise ValueError(f"bits is {bits}, expected 2 to 8")
+        self.top = (1 << bits - 1) - 1
+
+    def __call__(self, x, axis):
+        largest = torch.maximum(x.max(), -x.min()) if axis is None else x.abs().max(dim=1 - axis, keepdim=True)[0]
+        step = largest / self.top
+        step = step.masked_fill(step == 0, 1.0)
+        return Quantized(torch.round(x / step).to(dtype=torch.int8), step)
+
+
+def quantize_symmetric(x, bits, axis=None):
+    if axis is not None and x.ndim == 1:
+        axis = None
+    return Quantizer(bits)(x, axis)
+
+
+def dequantize(q, scale):
+    return q.to(torch.float32).mul(scale)
+
+
+# %% right: torchs_quantizer
+"""torch.quantize_per_tensor and quantize_per_channel."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        scale = float(x.abs().max()) / top or 1.0
+        return torch.quantize_per_tensor(x, scale, 0, torch.qint8).int_repr(), scale
+    sizes = x.abs().amax(dim=1 - axis)
+    scales = (sizes / top).double()
+    scales[sizes == 0] = 1
+    zeros = torch.zeros(len(scales), dtype=torch.long)
+    q = torch.quantize_per_channel(x, scales, zeros, axis, torch.qint8).int_repr()
+    return q, scales.unsqueeze(1 - axis).float()
+
+
+def dequantize(q, scale):
+    return q * scale
+
+
+# %% right: pythons_round
+"""Lists, and Python's round, which takes the even of two."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    """Python's round takes the even of two, too."""
+    top = 2 ** (bits - 1) - 1
+    step = lambda values: max(map(abs, values)) / top or 1.0
+    if axis is None:
+        flat = x.flatten().tolist()
+        s = step(flat)
+        return torch.tensor([round(v / s) for v in flat], dtype=torch.int8).reshape(x.shape), torch.tensor([s])
+    lines = (x if axis == 0 else x.t()).tolist()
+    steps = [step(line) for line in lines]
+    codes = torch.tensor([[round(v / s) for v in line] for line, s in zip(lines, steps)], dtype=torch.int8)
+    scale = torch.tensor(steps).unsqueeze(1)
+    return (codes, scale) if axis == 0 else (codes.t().contiguous(), scale.t())
+
+
+def dequantize(q, scale):
+    return q * torch.as_tensor(scale, dtype=torch.float32)
+
+
+# %% wrong: from_memory
+"""dequantize takes the step of the last call."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    across = [d for d in range(x.ndim) if d != axis]
+    largest = x.abs().amax(dim=across, keepdim=axis is not None)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = (x / scale).round().clamp(-top, top).to(torch.int8)
+    global _scale
+    _scale = scale
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q * _scale
+
+
+# %% wrong: remembered_values
+"""dequantize returns what the last call had."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    across = [d for d in range(x.ndim) if d != axis]
+    largest = x.abs().amax(dim=across, keepdim=axis is not None)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = (x / scale).round().clamp(-top, top).to(torch.int8)
+    global _x
+    _x = q * scale
+    return q, scale
+
+
+def dequantize(q, scale):
+    return _x
+
+
+# %% wrong: in_place
+"""dequantize clears the codes."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    across = [d for d in range(x.ndim) if d != axis]
+    largest = x.abs().amax(dim=across, keepdim=axis is not None)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = (x / scale).round().clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    found = q * scale
+    q.zero_()
+    return found
+
+
+# %% wrong: half_down
+"""The first of the nearest codes, so ties go down."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    across = [d for d in range(x.ndim) if d != axis]
+    largest = x.abs().amax(dim=across, keepdim=axis is not None)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    codes = torch.arange(-top, top + 1)
+    q = ((x / scale)[..., None] - codes).abs().argmin(-1) - top
+    q = q.to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q * scale
+
+
+# %% wrong: half_to_zero
+"""Ties go to 0."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    across = [d for d in range(x.ndim) if d != axis]
+    largest = x.abs().amax(dim=across, keepdim=axis is not None)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    q = torch.copysign(((x / scale).abs() - 0.5).ceil(), x).clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q * scale
+
+
+# %% wrong: cached_by_shape
+"""Steps are kept for each shape."""
+import torch
+
+_steps = {}
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    across = [d for d in range(x.ndim) if d != axis]
+    largest = x.abs().amax(dim=across, keepdim=axis is not None)
+    scale = torch.where(largest == 0, 1.0, largest / top)
+    scale = _steps.setdefault((x.shape, bits, axis), scale)
+    q = (x / scale).round().clamp(-top, top).to(torch.int8)
+    return q, scale
+
+
+def dequantize(q, scale):
+    return q * scale

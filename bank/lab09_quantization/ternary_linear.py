@@ -282,3 +282,29 @@ def ternary_linear(x, weight):
     g = weight.detach().abs().median()
     used = (weight.detach() / g).round().clamp(-1, 1) * g
     return x @ (weight + (used - weight).detach()).T
+
+
+# %% right: zero_with_a_gradient
+"""A zero that has the weight's gradient is added to the codes."""
+import torch
+
+
+def ternary_linear(x, weight):
+    gamma = weight.detach().abs().mean()
+    codes = (weight.detach() / gamma).round().clamp_(-1, 1)
+    zero = weight - weight.detach()
+    return (x @ (codes + zero / gamma).T) * gamma
+
+
+# %% wrong: cached_gamma
+"""gamma is kept for each shape."""
+import torch
+
+_gammas = {}
+
+
+def ternary_linear(x, weight):
+    gamma = weight.detach().abs().mean()
+    gamma = _gammas.setdefault(weight.shape, gamma)
+    rounded = (weight / gamma).round().clamp(-1, 1) * gamma
+    return x @ (weight + (rounded - weight).detach()).T

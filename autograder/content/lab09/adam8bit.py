@@ -104,7 +104,10 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
     key = tuple(sorted(sizes.items())), tuple(sorted(inputs["options"].items()))
     expected = _losses(*key)
     got = value.get("losses") if isinstance(value, dict) else None
-    if not _are_floats(got, len(expected)) or type(value.get("state_bytes")) is not int:
+    again = value.get("again") if isinstance(value, dict) else None
+    if not (_are_floats(got, len(expected)) and _are_floats(again, len(expected))):
+        return Finding(False, "The answers came back garbled.")
+    if type(value.get("state_bytes")) is not int:
         return Finding(False, "The answers came back garbled.")
     if value.get("changed"):
         return Finding(False, "Your step writes into the gradients.", ("gradients_changed",))
@@ -116,7 +119,11 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
             f"After {worst} steps the loss is {got[worst]:.5g}. Adam's is {expected[worst]:.5g}: "
             f"yours has to be within {_NEAR:.0%} at every step."
         )
+        known += ["outside_of_state"] * (value.get("repeats") is False)
         return Finding(False, said, tuple(known))
+    if not _near(expected, again):
+        said = "With a new state, the same training has other losses."
+        return Finding(False, said, ("outside_of_state",))
     if not inputs["options"] and value.get("defaults") is not True:
         said = "With betas=(0.9, 0.999) and eps=1e-8 your step differs from the one without them."
         return Finding(False, said, ("other_defaults",))
@@ -185,7 +192,9 @@ def _steps(sizes: Mapping[str, int], value: Mapping[str, Any]) -> Finding:
             f"On vectors of {_N:,} values, with larger gradients in some blocks of {_BLOCK} than "
             "in others, your step with the default lr doesn't move parameters as far as Adam's."
         )
-        return Finding(False, said, (*known, *["gradients_changed"] * bool(value.get("changed"))))
+        known += ["gradients_changed"] * bool(value.get("changed"))
+        known += ["outside_of_state"] * (value.get("repeats") is False)
+        return Finding(False, said, tuple(known))
     most = most_state_bytes([_N] * _TENSORS)
     if value["state_bytes"] > most:
         said = (
@@ -213,6 +222,8 @@ adam8bit_step = Task(
         "eps_inside": "Add eps to the root, not to the value under it.",
         "state_forgotten": "Each step starts from moments of 0. Keep the codes in `state`, and "
         "decode them in the next step.",
+        "outside_of_state": "A second training doesn't start anew: something, such as the number "
+        "of steps, is kept outside of `state`. Each training has a state of its own.",
         "gradients_changed": "Your step writes into the gradients. Work on copies.",
         "more_than_codes": "You keep more than two codes per value and two steps per block. Look "
         "for decoded moments that stay alive.",

@@ -89,6 +89,12 @@ def _flat_steps(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
     return {**right, "shape": right["shape"] and 2 * [len(right["scale"])]}
 
 
+def _in_int8(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
+    right = affine(x, bits, axis)
+    zeros = np.array(right["zero_point"]).astype(np.int64).astype(np.int8)
+    return {**right, "zero_point": zeros.tolist(), "wraps": True}
+
+
 def _draw(rng: np.random.Generator, bits: int, axis: int | None, side: str) -> Array:
     """Values near codes, and the ends of each channel 0.3 steps at most from theirs.
 
@@ -124,6 +130,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     both = [call(bits, None, "both") for bits in (8, 4, 3)]
     sided = [call(8, None, "above"), call(5, None, "below"), call(8, None, "far")]
     channel = [call(8, 0, "both"), call(6, 1, "both"), call(4, 0, "above")]
+    again = [[f * x, bits, axis] for x, bits, axis in both for f in (1, -1)]  # of equal shapes
     zeros: list[Any] = [np.zeros((2, 5), np.float32), 8, 0]
     one: list[Any] = [np.array([2.0, 1.2], np.float32), 4, None]
     # The ends and the zero point are ties: one code too many, unless it's clipped.
@@ -133,7 +140,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": both}),
         Case(("value",), {"calls": [*both, *sided]}),
         Case(("value",), {"calls": [*both, *channel]}),
-        Case(("value",), {"calls": [*both, *sided, *channel, zeros]}),
+        Case(("value",), {"calls": [*again, *sided, *channel, zeros]}),
         Case(("value",), {"calls": [zeros, one, below, ends]}, fixed=True),
     ]
 
@@ -156,6 +163,7 @@ quantize_affine = Task(
             "eight_bits_always": lambda x, b, a: affine(x, 8, a),
             "flat_steps": _flat_steps,
             "zero_point_wraps": lambda x, b, a: {**affine(x, b, a), "wraps": True},
+            "zero_point_in_int8": _in_int8,
         },
         equal=_equal,
         write=lambda x, bits, axis: f"x of shape {x.shape}, bits={bits}, axis={axis}",
@@ -177,5 +185,6 @@ quantize_affine = Task(
         "(rows, 1), with axis=1 (1, columns).",
         "zero_point_wraps": "Your zero point has 8 bits, so q - zero_point wraps around below 0. "
         "Return floats.",
+        "zero_point_in_int8": "Your zero point is int8, which ends at 127. Return floats.",
     },
 )

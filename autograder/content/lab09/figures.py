@@ -9,7 +9,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "Open", "OpenStep", "are_near", "same_codes", "same_step", "with_open"]
+__all__ = [
+    "FROM_MEMORY",
+    "IN_PLACE",
+    "Array",
+    "Open",
+    "OpenStep",
+    "are_near",
+    "same_codes",
+    "same_step",
+    "with_open",
+]
+
+#: Sentences on functions that decode; `{}` is the function's name.
+IN_PLACE = "{} writes into its arguments, so it can't be called twice on them. Return a new tensor."
+FROM_MEMORY = "{} returns something else after another tensor was encoded. Use its arguments alone."
 
 Array = npt.NDArray[Any]
 

@@ -8,26 +8,39 @@ from typing import Any
 import numpy as np
 
 from autograder.content.lab06.hiding import NO_HIDING
-from autograder.content.lab09.figures import Array, same_codes
+from autograder.content.lab09.figures import FROM_MEMORY, IN_PLACE, Array, same_codes
 from autograder.model.compare import by_reference
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 
 __all__ = ["pack_int4"]
 
 _ROUND_TRIP, _MIB = "value", 2**20
-_TENSORS, _N = 160, 2**18  # 20 MiB packed; one call's temporaries are small compared with that
+# 20 MiB packed. One call's temporaries are small compared with that, even if each bit is an int64.
+_TENSORS, _N = 640, 2**16
 _MOST_BYTES = 30 * _MIB
 
 
 def _there_and_back(
-    q: Array, change: Callable[[Array], Array] = lambda q: q, bytes_a_code: float = 0.5
+    q: Array,
+    change: Callable[[Array], Array] = lambda q: q,
+    *,
+    bytes_a_code: float = 0.5,
+    dimensions: int = 1,
+    decodes: str | None = "alike",
 ) -> dict[str, Any]:
     return {
         "type": "uint8",
         "stored_bytes": int(np.ceil(len(q) * bytes_a_code)),
+        "dimensions": dimensions,
         "unpacked": change(q).astype(np.int8),
         "unpacked_type": "int8",
+        "decodes": decodes,
     }
+
+
+def _decoding(q: Array, how: str) -> dict[str, Any]:
+    """The bytes are right, and `unpack_int4` is wrong in this way, which shows if there are any."""
+    return {**_there_and_back(q, decodes=how if q.any() else None), "unpacked": None}
 
 
 def _last_lost(q: Array) -> Array:
@@ -73,6 +86,9 @@ _MUTANTS: dict[str, Callable[[Array], dict[str, Any]]] = {
     "odd_one_lost": lambda q: _there_and_back(q, _last_lost),
     "lowest_clipped": lambda q: _there_and_back(q, _clipped),
     "halves_swapped": lambda q: _there_and_back(q, _swapped),
+    "not_a_vector": lambda q: _there_and_back(q, dimensions=2),
+    "in_place": lambda q: _decoding(q, "in place"),
+    "from_memory": lambda q: _decoding(q, "from memory"),
 }
 
 _small = by_reference(
@@ -121,6 +137,9 @@ pack_int4 = Task(
         "you pack, and cut it off after unpacking.",
         "lowest_clipped": "Your -8 comes back as -7. Four bits hold -8 to 7.",
         "halves_swapped": "The two codes of each byte come back in the other order.",
+        "not_a_vector": "Your packed tensor is a matrix. Return a vector of bytes.",
+        "in_place": IN_PLACE.format("unpack_int4"),
+        "from_memory": FROM_MEMORY.format("unpack_int4"),
     },
     ban=NO_HIDING,
     trust="measured",

@@ -99,12 +99,18 @@ def _draw(rng: np.random.Generator, outliers: int) -> list[Any]:
     x = codes * rng.uniform(0.2, 2.5, (b, 1)) / 127  # up to 2.5
     for column in columns[:outliers]:
         rows = rng.choice(b, 2, replace=False)
-        x[rows[0], column] = -rng.uniform(20, 60)
+        # The first one is large alone in its column, and too small to make its mean large.
+        x[rows[0], column] = -rng.uniform(*(8, 20) if column == columns[0] else (20, 60))
         if rng.random() < 0.5 and column != columns[0]:
             x[rows[1], column] = rng.uniform(20, 60)
     q = rng.integers(-127, 128, (n, k)).astype(np.int8)
     scale = rng.uniform(0.001, 0.02, (n, 1)).astype(np.float32)
     return [x.astype(np.float32), q, scale, 6.0]
+
+
+def _turned(x: Array, q: Array, scale: Array, threshold: float) -> list[Any]:
+    """Other arguments of the same shapes, which show what an answer keeps from call to call."""
+    return [x[::-1, ::-1].copy(), q[:, ::-1].copy(), scale, threshold]
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -114,19 +120,20 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     zero_row[0][1] = 0
     every = _draw(rng, 2)
     every[0] = np.where(np.abs(every[0]) < 7, 30.0, every[0]).astype(np.float32)
-    x, q, scale, _ = _draw(rng, 1)
+    high = [*_draw(rng, 1)[:3], 100.0]
     # Columns a little below the threshold, and just at it, are no outliers.
     near = _draw(rng, 2)
     first = np.argsort(np.abs(near[0]).max(axis=0))[-2:]
     near[0][:, first] *= (
         np.array([0.9, 1.0], np.float32) * near[3] / np.abs(near[0][:, first]).max(axis=0)
     )
+    near[0][:, np.abs(near[0]).max(axis=0).argmin()] = near[3] / 2  # a large sum, and no outlier
     near[0][np.abs(near[0]).argmax(axis=0)[first[1]], first[1]] = near[3]
     return [
         Case((_WITHOUT,), {"calls": without}),
-        Case((_WITHOUT,), {"calls": [*without, zero_row, near]}),
+        Case((_WITHOUT,), {"calls": [*without, _turned(*without[2]), zero_row, near]}),
         Case((_WITH,), {"calls": with_some}),
-        Case((_WITH,), {"calls": [*with_some, every, [x, q, scale, 100.0]]}),
+        Case((_WITH,), {"calls": [*with_some, _turned(*with_some[2]), every, high]}),
     ]
 
 

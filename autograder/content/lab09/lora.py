@@ -89,11 +89,8 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 def _is_report(value: Any) -> bool:
     return (
         isinstance(value, dict)
-        and all(
-            _is_matrix(value.get(k), d) for k, d in (("start", 3), ("trained", 3), ("moved", 2))
-        )
-        and _is_matrix(value.get("merged"), 3)
-        and (value.get("x_gradient") is None or _is_matrix(value["x_gradient"], 3))
+        and all(_is_output(value.get(name)) for name in ("start", "trained", "merged"))
+        and (value.get("x_gradient") is None or _is_output(value["x_gradient"]))
         and isinstance(value.get("trainable"), list)
         and all(isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in value["trainable"])
         and isinstance(value.get("zero_at_start"), list)
@@ -102,8 +99,8 @@ def _is_report(value: Any) -> bool:
     )
 
 
-def _is_matrix(value: Any, dimensions: int) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == dimensions
+def _is_output(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == 3
 
 
 def _start(given: Mapping[str, Any], value: Mapping[str, Any], sizes: Mapping[str, Any]) -> Finding:
@@ -131,7 +128,9 @@ def _trained(
     given: Mapping[str, Any], value: Mapping[str, Any], sizes: Mapping[str, Any]
 ) -> Finding:
     if value["base_changed"]:
-        return Finding(False, "Training changed the linear layer itself.", ("base_trained",))
+        return Finding(
+            False, "Training changed the linear layer, or gave it gradients.", ("base_trained",)
+        )
     pair = _pair(value["trainable"], sizes)
     if pair is None:
         shapes = [tuple(array.shape) for array in value["trainable"]]
@@ -152,17 +151,23 @@ def _trained(
     if not are_near(_output(given, scale * product), value["trained"], 1e-4):
         said = "After training, the output isn't the layer's plus alpha / rank times the adapter's."
         return Finding(False, said, tuple(_scales(given, value["trained"], product, sizes)))
-    slope = (given["weight"] + scale * product).sum(axis=0)  # the same for each row of x
-    if not are_near(np.broadcast_to(slope, given["x"].shape), value["x_gradient"], 1e-4):
+    if not _is_slope(given["weight"] + scale * product, value):
         said = "The gradient of x isn't that of the layer plus the adapter."
-        return Finding(False, said, ("no_gradient_through_the_base",))
+        only = _is_slope(given["weight"], value)
+        path = "no_gradient_through_the_adapter" if only else "no_gradient_through_the_base"
+        return Finding(False, said, (path,))
     return _merged(given, value, scale * product)
 
 
+def _is_slope(matrix: Array, value: Mapping[str, Any]) -> bool:
+    """Whether x's gradient, the same for each row of x, is that of a product with this matrix."""
+    got = value["x_gradient"]
+    return got is not None and are_near(np.broadcast_to(matrix.sum(axis=0), got.shape), got, 1e-4)
+
+
 def _merged(given: Mapping[str, Any], value: Mapping[str, Any], delta: Array) -> Finding:
-    if not value["returned"] and not are_near(delta, value["moved"], 1e-3):
-        said = "merge() returns no layer, and leaves the base's weight without the adapter's part."
-        return Finding(False, said, ("nothing_returned",))
+    if not value["returned"]:
+        return Finding(False, "merge() returns no nn.Linear.", ("nothing_returned",))
     if are_near(value["trained"], value["merged"], 1e-4):
         return Finding(True)
     expected = _output(given, delta)
@@ -248,6 +253,8 @@ lora = Task(
         "no_gradient_through_the_base": "x gets no gradient through the frozen layer, so nothing "
         "below it could be trained. requires_grad_(False) freezes its weight; no_grad() and "
         "detach() cut the graph.",
+        "no_gradient_through_the_adapter": "x gets no gradient through the adapter. Leave it "
+        "attached: the layers below are trained, too.",
         "both_zero": "Both matrices start at 0, so neither ever gets a gradient. Draw the one that "
         "comes first, and leave the other at 0.",
         "not_zero_at_the_start": "The adapter adds something before it has learned anything. Let "
@@ -261,7 +268,8 @@ lora = Task(
         "rank_over_alpha": "You multiply by rank / alpha, which is upside down.",
         "merged_unscaled": "merge() adds the product without alpha / rank.",
         "adapter_not_merged": "merge() returns the linear layer as it was.",
-        "nothing_returned": "Return the merged layer from merge().",
+        "nothing_returned": "Return an nn.Linear from merge(), with the adapter's part in its "
+        "weight: not None, not a function, and not an adapter.",
         "bias_lost": "The merged layer has lost the bias.",
         "merged_twice": "The adapter's part counts twice after merge().",
     },

@@ -5,12 +5,20 @@ The table is the one printed in the appendix of QLoRA (Dettmers and others, 2023
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from autograder.content.lab09.figures import Array, Open, same_codes, with_open
-from autograder.model.compare import by_reference
+from autograder.content.lab09.figures import (
+    FROM_MEMORY,
+    IN_PLACE,
+    Array,
+    Open,
+    same_codes,
+    with_open,
+)
+from autograder.model.compare import by_reference, same
 from autograder.model.task import Case, Task
 
 __all__ = ["NF4", "encoded", "nf4"]
@@ -56,7 +64,21 @@ def encoded(
         "absmax_type": absmax_type,
         "absmax": with_open(sizes, sizes == 0, Open(0)),
         "decoded": decoded,
+        "decodes": "alike",
+        "table": NF4 if table is NF4 else None,
     }
+
+
+def _equal(expected: Any, got: Any) -> bool:
+    """Compare as `same_codes` does; answers without the helper `nf4_table` are fine."""
+    if isinstance(got, dict) and same(got.get("table"), "not defined"):
+        expected = {**expected, "table": None}
+    return same_codes(expected, got)
+
+
+def _decoding(how: str) -> Callable[..., dict[str, Any]]:
+    """The codes are right, and `nf4_decode` is wrong in this way."""
+    return lambda x, block: {**encoded(x, block), "decodes": how, "decoded": None}
 
 
 def _of_the_tensor(x: Array, block: int | None) -> dict[str, Any]:
@@ -125,8 +147,10 @@ nf4 = Task(
             "block_ignored": lambda x, block: encoded(x, None),
             "last_block_lost": _last_block_lost,
             "absmax_in_float64": lambda x, block: encoded(x, block, absmax_type="float64"),
+            "in_place": _decoding("in place"),
+            "from_memory": _decoding("from memory"),
         },
-        equal=same_codes,
+        equal=_equal,
         write=lambda x, block: f"{len(x)} values, block={block or 64}",
     ),
     mistakes={
@@ -143,5 +167,7 @@ nf4 = Task(
         "block_ignored": "Your blocks have 64 values, whatever `block` says.",
         "last_block_lost": "The last block is lost if it is short. It is a block like all others.",
         "absmax_in_float64": "Your absmax takes 8 bytes for each block. Keep it in float32.",
+        "in_place": IN_PLACE.format("nf4_decode"),
+        "from_memory": FROM_MEMORY.format("nf4_decode"),
     },
 )

@@ -154,7 +154,12 @@ def _ternary_cases(rng: np.random.Generator) -> list[Case]:
         upstream = rng.normal(size=(b, n))
         return [a.astype(np.float32) for a in (x, weight, upstream)]
 
-    return [Case(("value",), {"calls": [call() for _ in range(3)]}) for _ in range(2)]
+    def calls() -> list[Any]:
+        drawn = [call() for _ in range(3)]
+        x, weight, upstream = drawn[0]
+        return [*drawn, [x, 2 * weight[::-1].copy(), upstream]]  # equal shapes, another mean
+
+    return [Case(("value",), {"calls": calls()}) for _ in range(2)]
 
 
 ternary_linear = Task(

@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from autograder.content.lab09.figures import Array, OpenStep, same_codes, with_open
+from autograder.content.lab09.figures import (
+    FROM_MEMORY,
+    IN_PLACE,
+    Array,
+    OpenStep,
+    same_codes,
+    with_open,
+)
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -54,6 +61,7 @@ def quantized(
         "scale": with_open(scale, sizes == 0, OpenStep(1)),
         "shape": [] if axis is None else list(scale.shape),
         "decoded": codes * scale,
+        "decodes": "alike",
     }
 
 
@@ -65,6 +73,16 @@ def _half_up(x: Array) -> Array:
 def _half_away(x: Array) -> Array:
     away: Array = np.trunc(x + np.copysign(0.5, x))
     return away
+
+
+def _half_down(x: Array) -> Array:
+    down: Array = np.ceil(x - 0.5)
+    return down
+
+
+def _half_to_zero(x: Array) -> Array:
+    inwards: Array = np.copysign(np.ceil(np.abs(x) - 0.5), x)
+    return inwards
 
 
 def _other_axis(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
@@ -81,6 +99,16 @@ def _step_of_zero(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
 def _flat_steps(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
     right = quantized(x, bits, axis)
     return {**right, "shape": right["shape"] and [len(right["scale"])]}
+
+
+def _decoding(how: str) -> Callable[..., dict[str, Any]]:
+    """Codes and steps are right, and `dequantize` is wrong in this way."""
+
+    def coded(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
+        shown = how if x.any() else None  # whatever is done to zeros, they are zeros again
+        return {**quantized(x, bits, axis), "decodes": shown, "decoded": None}
+
+    return coded
 
 
 def _draw(rng: np.random.Generator, rows: int, columns: int, bits: int, axis: int | None) -> Array:
@@ -110,6 +138,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     vector[0] = vector[0].ravel()
     tiny = call(8, 0)
     tiny[0] *= np.float32(2.0**-40)  # a step that is bounded from below would round it to 0
+    again = [[f * x, bits, axis] for x, bits, axis in tensor for f in (1, 3)]  # of equal shapes
     ties = [np.array([127.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 63.5], np.float32), 8, None]
     low = [np.array([[-7.0, 2.5, -3.5, 0.5], [0.0, 0.0, 0.0, 0.0]], np.float32), 4, 0]
     one = [np.array([1.0, 0.5, -0.5, -1.0, 0.25], np.float32), 2, None]
@@ -117,7 +146,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     return [
         Case(("value",), {"calls": tensor}),
         Case(("value",), {"calls": [*tensor, *channel]}),
-        Case(("value",), {"calls": [*tensor, *channel, vector, tiny]}),
+        Case(("value",), {"calls": [*again, *channel, vector, tiny]}),
         Case(("value",), {"calls": [*channel, empty_row]}),
         Case(("value",), {"calls": [ties, low, one, zeros]}, fixed=True),
     ]
@@ -136,6 +165,8 @@ quantize_symmetric = Task(
             "rounds_down": lambda x, b, a: quantized(x, b, a, rounding=np.floor),
             "half_up": lambda x, b, a: quantized(x, b, a, rounding=_half_up),
             "half_away": lambda x, b, a: quantized(x, b, a, rounding=_half_away),
+            "half_down": lambda x, b, a: quantized(x, b, a, rounding=_half_down),
+            "half_to_zero": lambda x, b, a: quantized(x, b, a, rounding=_half_to_zero),
             "other_axis": _other_axis,
             "axis_ignored": lambda x, b, a: {**quantized(x, b, None), "shape": None},
             "step_of_128": lambda x, b, a: quantized(
@@ -144,11 +175,18 @@ quantize_symmetric = Task(
             "eight_bits_always": lambda x, b, a: quantized(x, 8, a),
             "divides_by_zero": _step_of_zero,
             "flat_steps": _flat_steps,
+            "in_place": _decoding("in place"),
+            "from_memory": _decoding("from memory"),
         },
         equal=same_codes,
         write=lambda x, bits, axis: f"x of shape {x.shape}, bits={bits}, axis={axis}",
     ),
     mistakes={
+        # These agree with cutting off where all values are ties.
+        "half_down": "Your ties go down. Halfway between two codes, take the even one, as "
+        "torch.round does.",
+        "half_to_zero": "Your ties go to 0. Halfway between two codes, take the even one, as "
+        "torch.round does.",
         "truncates": "Your codes are cut off towards 0, so the error is up to a whole step. Round "
         "before you convert to int8.",
         "rounds_down": "Your codes are rounded down, so the error is up to a whole step. Round to "
@@ -167,5 +205,7 @@ quantize_symmetric = Task(
         "there.",
         "flat_steps": "Your steps are a vector. With axis=0 the shape is (rows, 1), with axis=1 "
         "(1, columns), so that they multiply the codes.",
+        "in_place": IN_PLACE.format("dequantize"),
+        "from_memory": FROM_MEMORY.format("dequantize"),
     },
 )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import random
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,7 +14,6 @@ import torch
 from torch import Tensor
 
 from peakmem.measure.meter import MemoryMeter
-from peakmem.measure.storages import tensors_in
 from peakmem.probes import Namespace, earlier_objects_set_aside
 
 __all__ = ["adam8bit_step", "large_steps", "trained"]
@@ -28,35 +31,53 @@ def adam8bit_step(
 ) -> dict[str, Any]:
     """Train with the student's `adam8bit_step`: see `trained`; or step on `large` tensors.
 
-    A training without `options` is repeated with the defaults written out, and `defaults` tells
-    whether that changed a loss.
+    A training is repeated with a state of its own (`again`: its losses). Without `options` it is
+    repeated with the defaults written out as well, and `defaults` tells whether that changed a
+    loss, unless losses differ anyway because an answer rounds at random.
 
     `large` has `n_tensors`, `n` and `seed`, for `large_steps`. If `metered`, there are also
     `rise_bytes` and `numpy_rise_bytes`, including parameters and gradients.
+
+    `repeats` tells whether two small runs of `large_steps` move parameters equally far.
     """
     if large is None:
-        return _with_defaults(student.adam8bit_step, **sizes)
-    large_steps(student.adam8bit_step, **{**large, "n": 300, "n_tensors": 2})
+        found = _trained_again(student.adam8bit_step, **sizes)
+        return {**found, "repeats": _repeats(student.adam8bit_step)}
+    repeats = {"repeats": _repeats(student.adam8bit_step)}
     if not metered:
-        return large_steps(student.adam8bit_step, **large)
+        return {**large_steps(student.adam8bit_step, **large), **repeats}
     meter = MemoryMeter("cpu", count_numpy=True, history=False)
     with earlier_objects_set_aside(), meter:
         found = large_steps(student.adam8bit_step, **large)
     return {
         **found,
+        **repeats,
         "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
         "numpy_rise_bytes": meter.numpy_peak_bytes,
     }
 
 
-def _with_defaults(step: Step, **sizes: Any) -> dict[str, Any]:
-    torch.manual_seed(0)  # an answer may round at random
-    found = trained(step, **sizes)
+def _repeats(step: Step) -> bool:
+    first, second = (large_steps(step, n_tensors=2, n=300, seed=0)["moved"] for _ in range(2))
+    return repr(first) == repr(second)  # NaN is NaN
+
+
+def _trained_again(step: Step, **sizes: Any) -> dict[str, Any]:
+    found, again = (_seeded(step, **sizes) for _ in range(2))
+    found["again"] = again["losses"]
     if sizes.get("options"):
         return found
+    explicit = _seeded(step, **{**sizes, "options": _DEFAULTS})
+    varies = found["losses"] != again["losses"]
+    return {**found, "defaults": varies or explicit["losses"] == again["losses"]}
+
+
+def _seeded(step: Step, **sizes: Any) -> dict[str, Any]:
+    """Train as `trained` does, but alike if an answer rounds at random."""
     torch.manual_seed(0)
-    explicit = trained(step, **{**sizes, "options": _DEFAULTS})
-    return {**found, "defaults": found["losses"] == explicit["losses"]}
+    np.random.seed(0)  # noqa: NPY002 - an answer may use the global generator
+    random.seed(0)
+    return trained(step, **sizes)
 
 
 def trained(
@@ -93,7 +114,7 @@ def trained(
         before = [grad.clone() for grad in grads]
         with torch.no_grad():
             step(params, grads, state, 0.01, **(options or {}))
-        changed |= not all(map(torch.equal, before, grads))
+        changed |= not all(map(_same_bits, before, grads))
         losses.append(now.item())
     return {
         "losses": [*losses, loss().item()],
@@ -103,24 +124,47 @@ def trained(
     }
 
 
+def _same_bits(one: Tensor, other: Tensor) -> bool:
+    """Compare float32 tensors; gradients of a training that diverges are NaN, which is the same."""
+    return torch.equal(one.view(torch.int32), other.view(torch.int32))
+
+
 def _state_bytes(state: dict[Any, Any]) -> int:
-    storages = {
-        t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors_in(_opened(state))
-    }
-    return sum(storage.nbytes() for storage in storages.values())
+    return sum(dict(_buffers(state, set())).values())
 
 
-def _opened(thing: Any) -> Any:
-    """Return a state with arrays as tensors, and objects as dicts of their attributes."""
-    if isinstance(thing, dict):
-        return {key: _opened(value) for key, value in thing.items()}
-    if isinstance(thing, (list, tuple)):
-        return [_opened(value) for value in thing]
+def _buffers(thing: Any, seen: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield the address and the bytes of what a state's tensors and arrays lie in.
+
+    Those in collections and in attributes of objects count too, and so do bytes.
+    """
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
     if isinstance(thing, np.ndarray):
-        return torch.from_numpy(thing)
-    if isinstance(thing, Tensor) or not hasattr(thing, "__dict__"):
+        while isinstance(thing.base, np.ndarray):
+            thing = thing.base  # a view keeps the whole array alive
+        yield thing.ctypes.data, thing.nbytes
+    elif isinstance(thing, (bytes, bytearray, memoryview, array)):
+        yield id(thing), memoryview(thing).nbytes
+    elif isinstance(thing, Tensor):
+        storage = thing.untyped_storage()
+        yield storage.data_ptr(), storage.nbytes()
+    else:
+        for part in _parts(thing):
+            yield from _buffers(part, seen)
+
+
+def _parts(thing: Any) -> Iterable[Any]:
+    """Return a collection's values, or those of an object's attributes, slots included."""
+    if isinstance(thing, Mapping):
+        return thing.values()
+    if isinstance(thing, (list, tuple, set, frozenset, deque)):
         return thing
-    return _opened(vars(thing))
+    slots = [vars(kind).get("__slots__", ()) for kind in type(thing).__mro__]
+    names = chain.from_iterable([one] if isinstance(one, str) else one for one in slots)
+    values = [getattr(thing, name) for name in names if hasattr(thing, name)]
+    return [*values, *getattr(thing, "__dict__", {}).values()]
 
 
 def large_steps(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace, call_each, earlier_objects_set_aside
-from peakmem.probes.lab09.values import on_tensors, storage_bytes, type_of
+from peakmem.probes.lab09.values import decoding, on_tensors, storage_bytes, type_of
 
 __all__ = ["pack_int4"]
 
@@ -23,7 +23,8 @@ def pack_int4(
 ) -> Any:
     """Call `pack_int4(q)`, then `unpack_int4` on a copy of its result.
 
-    For `calls`, a value is a dict: `type` and `stored_bytes` of the packed codes, and `unpacked`.
+    For `calls`, a value is a dict: `type`, `stored_bytes` and the number of `dimensions` of the
+    packed codes, `unpacked` and its `unpacked_type`, and `decodes` (see `values.decoding`).
     `large` has `n_tensors`, `n` and `seed`: that many tensors are packed, held together, and then
     unpacked one by one. Returns `equal`, how many round trips were exact, and if `metered`,
     `rise_bytes` and `numpy_rise_bytes`.
@@ -47,8 +48,12 @@ def _there_and_back(student: Namespace, q: Tensor) -> dict[str, Any]:
     packed = student.pack_int4(q)
     form = {"type": type_of(packed), "stored_bytes": storage_bytes(packed)}
     # A copy, so that the packed tensor can't carry anything else.
-    unpacked = student.unpack_int4(torch.as_tensor(packed).clone(), len(q))
-    return {**form, "unpacked": unpacked, "unpacked_type": type_of(unpacked)}
+    copy = torch.as_tensor(packed).clone()
+    unpacked, decodes = decoding(
+        lambda: student.unpack_int4(copy, len(q)), [copy], lambda: student.pack_int4(~q[2:])
+    )
+    form |= {"dimensions": copy.ndim, "unpacked": unpacked, "unpacked_type": type_of(unpacked)}
+    return {**form, "decodes": decodes}
 
 
 def _packed_at_once(student: Namespace, n_tensors: int, n: int, seed: int) -> dict[str, int]:

@@ -57,15 +57,16 @@ def adapted(
     Returns the base's original `weight` and `bias` (None without one), and inputs `x`; the outputs
     at the `start` and after training (`trained`), with the gradient of x for an upstream of ones
     (`x_gradient`; None if there's none); the `trainable` parameters afterwards, which of them were
-    `zero_at_start`, and whether training changed the base (`base_changed`). `merged` is the output
-    of merge()'s result, or of the module itself if merge() `returned` no other layer; `moved` is
-    the change of the base's weight.
+    `zero_at_start`, and whether training changed the base or gave it gradients (`base_changed`).
+    merge() `returned` an nn.Linear or not; `merged` is the output of its weight and bias, or that
+    before training. There is another adapter of the same class, which must not matter.
     """
     linear, x, y = _layer_and_data(n_in, n_out, bias, seed)
     base = list(linear.parameters())
     before = [parameter.detach().clone() for parameter in base]
     torch.manual_seed(seed)
     module = make(linear, rank, alpha)
+    make(nn.Linear(n_in, n_out, bias=bias), rank, 2 * alpha)
     start = module(x)
     zero = [not p.any() for p in module.parameters() if p.requires_grad]
     trainable = _trained(module, x, y, steps)
@@ -73,10 +74,10 @@ def adapted(
     output = module(leaf)
     output.sum().backward()
     trained = _array(output)
-    changed = not all(map(torch.equal, before, base))
+    changed = not all(map(torch.equal, before, base)) or any(p.grad is not None for p in base)
     merged = module.merge()
-    returned = callable(merged) and merged is not module
-    after = merged if returned else module
+    returned = isinstance(merged, nn.Linear) and merged is not module
+    after = nn.functional.linear(x, merged.weight, merged.bias) if returned else start
     return {
         "weight": _array(before[0]),
         "bias": _array(before[1]) if bias else None,
@@ -88,8 +89,7 @@ def adapted(
         "x_gradient": None if leaf.grad is None else _array(leaf.grad),
         "base_changed": changed,
         "returned": returned,
-        "merged": _array(after(x)),
-        "moved": _array(linear.weight - before[0]),
+        "merged": _array(after),
     }
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from peakmem.core.errors import NotDefined
 from peakmem.probes import Namespace, call_each
 
 __all__ = [
+    "decoding",
     "flat",
     "int8_linear",
     "nf4",
@@ -51,17 +54,44 @@ def quantize_symmetric(student: Namespace, calls: Calls) -> Outcomes:
     """Call `quantize_symmetric(x, bits, axis)`, then `dequantize` on its result.
 
     A value is a dict: `type` and `codes` of the first result; `scale` as a flat list, and its
-    `shape` (empty without an axis, where any will do); and `decoded`.
+    `shape` (empty without an axis, where any will do); `decoded`; and `decodes`, of which see
+    `decoding`.
     """
 
     def there_and_back(x: Tensor, bits: int, axis: int | None) -> dict[str, Any]:
-        given = (x, bits) if axis is None else (x, bits, axis)
-        codes, scale = student.quantize_symmetric(*given)
-        form = {"type": type_of(codes), "codes": codes, "scale": flat(scale)}
-        decoded = student.dequantize(codes, scale)
-        return {**form, "shape": _shape(scale, axis), "decoded": decoded}
+        given = (bits,) if axis is None else (bits, axis)
+        codes, scale = student.quantize_symmetric(x, *given)
+        form = {"type": type_of(codes), "codes": deepcopy(codes), "scale": flat(scale)}
+        form["shape"] = _shape(scale, axis)
+        decoded, decodes = decoding(
+            lambda: student.dequantize(codes, scale),
+            [codes, scale],
+            lambda: student.quantize_symmetric(1 - x, *given),
+        )
+        return {**form, "decoded": decoded, "decodes": decodes}
 
     return call_each(on_tensors(there_and_back), calls)
+
+
+def decoding(
+    decode: Callable[[], Any], arguments: Sequence[Any], meanwhile: Callable[[], object]
+) -> tuple[Any, str]:
+    """Return what `decode` returns, and "alike" if it does so again after another call.
+
+    It is "in place" instead if `decode` writes into `arguments`, and "from memory" if its results
+    differ because of the call `meanwhile`, which encodes something else.
+    """
+    before = [torch.as_tensor(argument).clone() for argument in arguments]
+    decoded = deepcopy(decode())
+    if not all(map(_are_equal, before, arguments)):
+        return decoded, "in place"
+    meanwhile()
+    return decoded, "alike" if _are_equal(decoded, decode()) else "from memory"
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    one, other = (torch.as_tensor(values).detach() for values in (one, other))
+    return one.shape == other.shape and bool(torch.isclose(one, other, 0, 0, True).all())
 
 
 def quantize_affine(student: Namespace, calls: Calls) -> Outcomes:
@@ -97,19 +127,32 @@ def nf4(student: Namespace, calls: Calls) -> Outcomes:
     """Call `nf4_encode(x, block)`, then `nf4_decode` on copies of its result.
 
     A value is a dict: `type` and `stored_bytes` of the packed codes, `absmax` as a flat list and
-    its `absmax_type`, and `decoded`. Without a block, the student's default applies.
+    its `absmax_type`, `decoded`, `decodes` (see `decoding`), and the `table`, which may be "not
+    defined". Without a block, the student's default applies.
     """
 
     def there_and_back(x: Tensor, block: int | None) -> dict[str, Any]:
         given = () if block is None else (block,)
         packed, absmax = student.nf4_encode(x, *given)
         form = {"type": type_of(packed), "stored_bytes": storage_bytes(packed)}
-        copies = (torch.as_tensor(packed).clone(), torch.as_tensor(absmax).clone())
-        decoded = student.nf4_decode(*copies, len(x), *given)
+        copies = [torch.as_tensor(packed).clone(), torch.as_tensor(absmax).clone()]
+        decoded, decodes = decoding(
+            lambda: student.nf4_decode(*copies, len(x), *given),
+            copies,
+            lambda: student.nf4_encode(2 - x.repeat(2), 2 * (block or 64)),
+        )
         form["absmax_type"] = type_of(copies[1])
-        return {**form, "absmax": flat(absmax), "decoded": decoded}
+        form |= {"absmax": flat(absmax), "decoded": decoded, "decodes": decodes}
+        return {**form, "table": _table(student)}
 
     return call_each(on_tensors(there_and_back), calls)
+
+
+def _table(student: Namespace) -> Any:
+    try:
+        return np.array(flat(student.nf4_table()))
+    except NotDefined:
+        return "not defined"
 
 
 def stored_bytes(student: Namespace, calls: Calls) -> Outcomes:
