@@ -53,6 +53,6 @@ def test_figures_in_the_text_are_printed_below_it(section: str) -> None:
 
 
 def test_another_figure_would_be_seen() -> None:
-    section = _SECTIONS[0].replace("5.79 GB in 4 bits", "5.78 GB in 4 bits")
+    section = _SECTIONS[0].replace("take 5.79 GB", "take 5.78 GB")
     with pytest.raises(AssertionError):
         test_figures_in_the_text_are_printed_below_it(section)
