@@ -1356,8 +1356,8 @@ score("lab09-ternary_linear", globals())
 # Write `adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)`: Adam's step of lab 3, in place. It is
 # called under `torch.no_grad()`, with the same parameters in the same order each time. Between calls `state`, a dict,
 # holds two codes per value, two float32 per block, and at most 64 bytes more per tensor; Python numbers, such as $t$, don't
-# count. Nothing else may keep a moment alive. Decode one parameter's moments at a time: those of a whole model take as
-# much as Adam's. Don't change the gradients.
+# count. Nothing else may keep a moment alive. Decode one parameter's moments at a time.
+# Don't change the gradients.
 #
 # For every parameter: decode the moments; update them, $m \leftarrow \beta_1 m + (1 - \beta_1) g$ and $v \leftarrow \beta_2 v +
 # (1 - \beta_2) g^2$; encode them; and step by $\mathrm{lr} \cdot \hat m / (\sqrt{\hat v} + \epsilon)$, with $\hat m = m / (1 - \beta_1^t)$ and $\hat v = v / (1 -

@@ -104,17 +104,19 @@ def _explanations(begun: Results, right: list[Any], got: Results) -> Iterator[st
         for n, tensor in enumerate(right)
         if not all(np.array_equal(tensors[n], tensor) for tensors in got)
     ]
-    if max(failing) < world:
+    if failing and max(failing) < world:
         yield "few_values"
-    elif all(length % world for length in failing):
+    elif failing and all(length % world for length in failing):
         yield "rest_left_out"
     if _is_scattered(begun, right, got):
         yield "not_spread"
-    if any(
-        every(lambda r, n, last=last: np.array_equal(got[r][n], _ring(begun, n, last)[r]))
-        for last in range(world - 1, 2 * world - 2)
-    ):
+    if any(every(_like_a_ring(begun, got, last)) for last in range(world - 1, 2 * world - 2)):
         yield "adds_again"
+
+
+def _like_a_ring(begun: Results, got: Results, last: int) -> Callable[[int, int], bool]:
+    """A function that tells whether a rank's tensor is that of a ring that adds up to `last`."""
+    return lambda r, n: np.array_equal(got[r][n], _ring(begun, n, last)[r])
 
 
 def _is_scattered(begun: Results, right: list[Any], got: Results) -> bool:
