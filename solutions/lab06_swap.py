@@ -1193,7 +1193,7 @@ self_check(
             wrong={UNCAUGHT: "catch peakmem.Infeasible where you call simulate_plan, and go on"},
         ),
         Case((costly, 64, 1000), 44.096, "swaps are all but free here", label="a quick link"),
-        Case((cheap, 60, 1), 14, "neighbours may be recomputed, too", label="a slow link"),
+        Case((cheap, 60, 8), 14, "neighbours may be recomputed, too", label="a slow link"),
         Case(
             HOPELESS,
             raises=ValueError,

@@ -152,9 +152,6 @@ def decoded_again(x, *given):
     return dequantize(*coded)
 
 
-ALONE = "use the arguments alone, and don't write into them"
-
-
 ROWS = torch.tensor([[1.0, -4.0], [0.0, 0.0], [14.0, 2.2]])
 TINY = 2.0**-40 * torch.tensor([1.0, 0.6, -0.2])
 TIES = torch.tensor([127.0, 2.5, -1.5, 1.5, 126.5])
@@ -171,6 +168,7 @@ self_check(
             function=type_of,
         ),
         Case((ROWS, 4), [[0, -2], [0, 0], [7, 1]], "14 / 7 for all", label="one step"),
+        Case((2 * ROWS, 4), [[0, -2], [0, 0], [7, 1]], "28 / 7: this x has its own step"),
         Case((ROWS, 4, 0), [[2, -7], [0, 0], [7, 1]], "a step for each row", label="axis=0"),
         Case((ROWS, 4, 1), [[0, -7], [0, 0], [7, 4]], "a step for each column", label="axis=1"),
         Case(
@@ -198,7 +196,7 @@ self_check(
         Case(
             (ROWS, 4, 0),
             [[8 / 7, -4], [0, 0], [14, 2]],
-            f"in dequantize, {ALONE}",
+            "in dequantize, use the arguments alone, and don't write into them",
             label="dequantize again",
             function=decoded_again,
         ),
@@ -467,7 +465,7 @@ self_check(
         Case(
             (EACH,),
             EACH,
-            f"in unpack_int4, {ALONE}",
+            "in unpack_int4, use the arguments alone, and don't write into them",
             label="unpacked again",
             function=unpacked_again,
         ),
@@ -558,6 +556,12 @@ def type_of_product(*given):
     return str(int8_linear(*given).dtype)
 
 
+def after_another(x, q, *given):
+    """Return the second of two products, the first with both matrices reversed."""
+    int8_linear(x.flip(1), q.flip(1), *given)
+    return int8_linear(x, q, *given)
+
+
 CODES = torch.tensor([[3, 4], [-127, 127]], dtype=torch.int8)
 HALF = torch.tensor([[0.5], [0.01]])
 BIG = torch.tensor([[1.0, 50.0], [-0.5, 0.3]])
@@ -588,9 +592,9 @@ self_check(
             label="two rows",
         ),
         Case(
-            (BIG, CODES, HALF, 9.0),
+            (BIG, CODES, HALF, 30.0),
             [[101.5, 62.23], [-0.15, 1.016]],
-            "the whole second column is an outlier",
+            "50 alone makes the whole second column an outlier",
             label="an outlier",
         ),
         Case(
@@ -616,6 +620,18 @@ self_check(
             [[0, 0], [0, 0]],
             "a step of 1, as in 9.1",
             label="rows of zeros",
+        ),
+        Case(
+            (
+                torch.tensor([[1.0, 0.3, 50.0]]),
+                torch.tensor([[3, 4, 5]]).to(torch.int8),
+                HALF[:1],
+                9.0,
+            ),
+            [[533 / 254 + 125]],
+            "find outliers and decode the weight in each call",
+            label="after another call",
+            function=after_another,
         ),
     ],
     equal=close(1e-4),
@@ -707,6 +723,11 @@ def nf4_again(x, block):
     return nf4_decode(packed, absmax, len(x), block)
 
 
+def table_of():
+    """Return your nf4_table(), unless your code does without."""
+    return nf4_table() if "nf4_table" in globals() else PRINTED
+
+
 def nf4_form(x, *block):
     packed, absmax = nf4_encode(x, *block)
     absmax = torch.as_tensor(absmax).flatten()
@@ -724,7 +745,7 @@ self_check(
             PRINTED,
             "the table of QLoRA's appendix, sorted",
             label="the table",
-            function=nf4_table,
+            function=table_of,
         ),
         Case(
             (torch.tensor([2.0, -1.0]),),
@@ -747,7 +768,7 @@ self_check(
         Case(
             (RAGGED, 2),
             [2, -1.0501460, 0, 0, -0.3],
-            f"in nf4_decode, {ALONE}",
+            "in nf4_decode, use the arguments alone, and don't write into them",
             label="decoded again",
             function=nf4_again,
         ),
@@ -783,7 +804,7 @@ if predicted(predicted_nf4, question="by what factor is NF4's error smaller?"):
     blocks = WEIGHT.view(-1, 64)
     scaled = blocks / blocks.abs().amax(dim=1, keepdim=True)
     figure = draw_codes(
-        scaled.flatten().numpy(), {"int4": torch.arange(-7, 8) / 7, "NF4": nf4_table()}
+        scaled.flatten().numpy(), {"int4": torch.arange(-7, 8) / 7, "NF4": torch.tensor(PRINTED)}
     )
     show_figure(
         figure,
@@ -906,6 +927,7 @@ ways = {
 for scheme, make in ways.items():
     with MemoryMeter("cpu") as meter:
         held = make()
+        meter.track(held)  # tensors made from numpy's arrays, too
     print(
         f"{scheme:12} {meter.live_bytes:7,} bytes live, {stored_bytes(WEIGHT.numel(), scheme):7,} by formula"
     )
@@ -1329,6 +1351,12 @@ self_check(
             ([[50, 250]], [[0, 50, 150]], [[1, 2, 3], [2, 4, 6]]),
             "one gamma for the matrix, and it multiplies the codes",
             label="two rows, times 100",
+        ),
+        Case(
+            (ternary_linear, torch.tensor([[1.0, 2.0, 3.0]]), SIX),
+            ([[0.5, 2.5]], [[0, 0.5, 1.5]], [[1, 2, 3], [2, 4, 6]]),
+            "this weight has a gamma of its own",
+            label="two rows",
         ),
     ],
     equal=close(1e-5, 1e-6),

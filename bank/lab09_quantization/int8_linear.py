@@ -415,7 +415,7 @@ def int8_linear(x, q, scale, threshold):
 
 
 # %% wrong: sum_of_rows
-"""A column is an outlier if its sum is above the threshold. [earns 2]"""
+"""A column is an outlier if its sum is above the threshold."""
 import torch
 
 

@@ -644,8 +644,12 @@ def dequantize(q, scale):
 
 
 # %% right: torchs_quantizer
-"""torch.quantize_per_tensor and quantize_per_channel."""
+"""torch.quantize_per_tensor and quantize_per_channel, without their warnings."""
+import warnings
+
 import torch
+
+warnings.filterwarnings("ignore", "torch.quantize_per_tensor")  # they say that they're deprecated
 
 
 def quantize_symmetric(x, bits, axis=None):

@@ -63,6 +63,7 @@ UNSEEN = [
     Unseen("lab03-adam_step", "[*].state_used", LATER),
     Unseen("lab03-lean_adam_step", "[*].state_used", LATER),
     Unseen("lab03-lean_adam_step", ".models[*].state_used", LATER),
+    Unseen("lab03-lean_adam_step", ".models[*].changed", "missing says that nothing changed"),
     Unseen("lab03-step_in_backward", ".gradients_left", LATER),
     Unseen("lab04-checkpoint", ".after", LATER),
     Unseen("lab04-checkpoint", ".calls", LATER),
@@ -105,6 +106,7 @@ UNSEEN = [
     Unseen("lab08-data_parallel", ".ranks[*].start", OTHER_PART, ("no_sync",)),
     Unseen("lab08-sharded_adam", ".ranks[*].changed", OTHER_PART, ("state",)),
     Unseen("lab08-sharded_adam", ".ranks[*].left", OTHER_PART, ("state",)),
+    Unseen("lab08-sharded_layers", ".sent_bytes", "in the sandbox, the grader counts by itself"),
     Unseen("lab09-adam8bit", ".repeats", LATER),
 ]
 

@@ -118,16 +118,24 @@ def _peak(answer: Answer) -> Finding:
 
 def _shards(shards: Any) -> Finding:
     """No rank stores more than its share of a layer; whole layers, dealt out, take as little."""
-    if not (isinstance(shards, list) and all(isinstance(of_rank, list) for of_rank in shards)):
+    sizes = _sizes(shards)
+    if sum(sizes) < _COUNT * _LAYER_VALUES:
         return Finding(False, "The answers came back garbled.")
-    sizes = [size for of_rank in shards for size in of_rank if type(size) is int]
-    if max(sizes, default=0) <= _MOST_SHARD_VALUES:
+    if max(sizes) <= _MOST_SHARD_VALUES:
         return Finding(True)
     said = (
         f"Of a layer with {_LAYER_VALUES:,} values, each of {_WORLD} ranks stores "
         f"{_LAYER_VALUES // _WORLD:,}. A parameter of yours has {max(sizes):,}."
     )
     return Finding(False, said, ("whole_layers",))
+
+
+def _sizes(shards: Any) -> list[int]:
+    """Return the numbers of values in all ranks' shards, or none if one isn't a number."""
+    if not (isinstance(shards, list) and all(isinstance(of_rank, list) for of_rank in shards)):
+        return []
+    sizes = [size for of_rank in shards for size in of_rank]
+    return sizes if all(type(size) is int for size in sizes) else []
 
 
 def _too_much_sent(sent: tuple[int, ...]) -> Finding:

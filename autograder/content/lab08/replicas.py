@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import NoneType
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -204,8 +205,9 @@ def _talks_once(
     if not all(_are_alike(rank["gradients"], ranks[0]["gradients"]) for rank in ranks):
         said = "After no_sync() and another pass the ranks' gradients differ."
         return Finding(False, said, ("never_again", "own", "quiet_left_out"))
-    quiet_sent = answer.value.get("quiet_sent_bytes")
-    known = [n for n in quiet_sent if type(n) is int] if isinstance(quiet_sent, list) else []
+    if not _are_counted_alike(answer.value.get("quiet_sent_bytes"), answer.value.get("sent_bytes")):
+        return Finding(False, "The answers came back garbled.")
+    known = [n for n in answer.value["quiet_sent_bytes"] if n is not None]
     if max(known, default=0) > _MOST_QUIET_BYTES:
         said = (
             f"In {inputs['quiet']} passes in no_sync(), a rank may send nothing. "
@@ -223,6 +225,19 @@ def _talks_once(
 
     most = 3.5 * once + 2**16
     return at_most(answer, most, too_much)
+
+
+def _are_counted_alike(quiet: Any, sent: Any) -> bool:
+    """Tell whether these are figures of the same ranks, unknown (None) only together."""
+    return (
+        isinstance(quiet, list)
+        and isinstance(sent, list)
+        and len(quiet) == len(sent)
+        and all(
+            type(q) is type(s) and type(q) in (int, NoneType)
+            for q, s in zip(quiet, sent, strict=True)
+        )
+    )
 
 
 def _are_alike(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

@@ -25,7 +25,7 @@ _MOST_EXTRA_BYTES = 2 * _GIVEN_BYTES // _WORLD
 _STEPS = 2 * (_WORLD - 1)
 _MOST_SENT_BYTES = _STEPS * (_GIVEN_BYTES // _WORLD + 1024)
 
-_OF_VALUES = ("unchanged", "mean", "one_neighbour", "one_rank", "not_spread")
+_OF_VALUES = ("unchanged", "mean", "one_neighbour", "one_rank", "not_spread", "adds_again")
 
 Results = list[list[Any]]  # for each rank, its tensors
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from autograder.content.lab06.hiding import NO_HIDING
+from autograder.model.compare import same
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.probes.lab09.adam8bit import large_steps, trained
 
@@ -107,9 +108,11 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
     again = value.get("again") if isinstance(value, dict) else None
     if not (_are_floats(got, len(expected)) and _are_floats(again, len(expected))):
         return Finding(False, "The answers came back garbled.")
-    if type(value.get("state_bytes")) is not int:
+    shapes = [sizes["width"] * (4 * sizes["width"] + 1), 4 * sizes["width"] + 1]
+    n_values = [*shapes, 8 * (4 * sizes["width"] + 1)]
+    if not _is_report(value) or not same(value.get("n_values"), n_values):
         return Finding(False, "The answers came back garbled.")
-    if value.get("changed"):
+    if value["changed"]:
         return Finding(False, "Your step writes into the gradients.", ("gradients_changed",))
     if not _near(expected, got):
         names = (*_MUTANTS, *["options_ignored"] * bool(inputs["options"]))
@@ -127,8 +130,6 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
     if not inputs["options"] and value.get("defaults") is not True:
         said = "With betas=(0.9, 0.999) and eps=1e-8 your step differs from the one without them."
         return Finding(False, said, ("other_defaults",))
-    shapes = [sizes["width"] * (4 * sizes["width"] + 1), 4 * sizes["width"] + 1]
-    n_values = [*shapes, 8 * (4 * sizes["width"] + 1)]
     most = most_state_bytes(n_values)
     if value["state_bytes"] > most:
         said = f"Your state keeps {value['state_bytes']:,} bytes here; expected at most {most:,}."
@@ -138,6 +139,10 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
             False, doubt="The state in `state` is too small to hold two codes per value."
         )
     return Finding(True)
+
+
+def _is_report(value: Mapping[str, Any]) -> bool:
+    return type(value.get("state_bytes")) is int and type(value.get("changed")) is bool
 
 
 def _larger(state_bytes: int, n: int) -> tuple[str, ...]:
@@ -181,7 +186,7 @@ def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
 def _steps(sizes: Mapping[str, int], value: Mapping[str, Any]) -> Finding:
     """Judge how far the parameters moved, and what the state keeps of many blocks."""
     expected, got = _moved(**sizes), value.get("moved")
-    if not _are_floats(got, len(expected)) or type(value.get("state_bytes")) is not int:
+    if not _are_floats(got, len(expected)) or not _is_report(value):
         return Finding(False, "The answers came back garbled.")
     if not _near(expected, got):
         lr = 1e-3  # steps of a mistake may cancel out
@@ -192,9 +197,11 @@ def _steps(sizes: Mapping[str, int], value: Mapping[str, Any]) -> Finding:
             f"On vectors of {_N:,} values, with larger gradients in some blocks of {_BLOCK} than "
             "in others, your step with the default lr doesn't move parameters as far as Adam's."
         )
-        known += ["gradients_changed"] * bool(value.get("changed"))
+        known += ["gradients_changed"] * value["changed"]
         known += ["outside_of_state"] * (value.get("repeats") is False)
         return Finding(False, said, tuple(known))
+    if value["changed"]:
+        return Finding(False, "Your step writes into the gradients.", ("gradients_changed",))
     most = most_state_bytes([_N] * _TENSORS)
     if value["state_bytes"] > most:
         said = (

@@ -95,6 +95,7 @@ def _is_report(value: Any) -> bool:
         and all(isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in value["trainable"])
         and isinstance(value.get("zero_at_start"), list)
         and len(value["zero_at_start"]) == len(value["trainable"])
+        and all(type(zero) is bool for zero in value["zero_at_start"])
         and all(type(value.get(k)) is bool for k in ("base_changed", "returned"))
     )
 
@@ -107,15 +108,12 @@ def _start(given: Mapping[str, Any], value: Mapping[str, Any], sizes: Mapping[st
     if not are_near(_output(given, 0.0), value["start"], 1e-4):
         said = "Before any training the output differs from the linear layer's."
         return Finding(False, said, ("not_zero_at_the_start",))
-    zeros = [sizes["n_in"] in a.shape for a, z in _with_zeros(value) if z]
-    if _pair(value["trainable"], sizes) is not None and zeros == [True]:
-        said = "Before any training A is 0, and B isn't."
-        return Finding(False, said, ("zeros_in_a",))
-    return Finding(True)
-
-
-def _with_zeros(value: Mapping[str, Any]) -> Iterator[tuple[Array, Any]]:
-    return zip(value["trainable"], value["zero_at_start"], strict=True)
+    pairs = zip(value["trainable"], value["zero_at_start"], strict=True)
+    zeros = ["A" if sizes["n_in"] in array.shape else "B" for array, zero in pairs if zero]
+    if _pair(value["trainable"], sizes) is None or "B" in zeros:
+        return Finding(True)
+    said = f"Before any training B isn't 0{', and A is' if zeros else ''}."
+    return Finding(False, said, ("zeros_in_a",) if zeros else ())
 
 
 def _output(given: Mapping[str, Any], delta: Any) -> Array:
@@ -141,6 +139,9 @@ def _trained(
         return Finding(False, said, ("base_trained",) if len(shapes) > 2 else ())
     up, down = pair
     product = up @ down
+    if all(value["zero_at_start"]):
+        said = "Before any training both of your matrices are 0."
+        return Finding(False, said, ("both_zero",))
     if not np.abs(product).max() > 1e-6:
         said = "After some steps of Adam the product of your two matrices is still 0."
         return Finding(False, said, ("both_zero",))

@@ -218,8 +218,10 @@ def test_garbled_answers_earn_nothing(task: Task, value: Any) -> None:
 def test_bytes_that_the_kernel_refused_cost_the_points(task: Task) -> None:
     """Any figure of the meter inside the process, where a cheat can change it."""
     cases = [case for case in task.cases(np.random.default_rng(0)) if case.budget is not None]
-    small: dict[str, Any] = {"equal": 160, "rise_bytes": 1, "numpy_rise_bytes": 0}
+    small: dict[str, Any] = {"rise_bytes": 1, "numpy_rise_bytes": 0}
     small |= {"n_trained": 2 * 4 * 1280, "moved": True}
+    if task is pack_int4:
+        small |= {"equal": cases[0].inputs["large"]["n_tensors"]}
     if task is adam8bit_step:
         small |= large_steps(adam, **cases[0].inputs["large"]) | {"state_bytes": 1}
     assert judge(task, cases, [Answer(value=small, memory="refused")]).status != "right"

@@ -20,9 +20,9 @@ MEANT = "torch's checkpoint has replaced yours, in 4.2 too"
 LIMITS = Limits(cell_seconds=120, submission_seconds=900, memory_bytes=4 * 2**30)
 
 
-@pytest.fixture(scope="module")
-def sandbox():
-    with Sandbox(limits=LIMITS) as prepared:
+@pytest.fixture
+def sandbox(name):
+    with Sandbox(limits=LIMITS, ranks=find_lab(name).ranks) as prepared:
         yield prepared
 
 

@@ -28,8 +28,6 @@ PASSES = {
     "lab01-decode_fp32/wrong_code_from_a_text": "it is right; the grader sees struct's code f",
     "lab01-decode_fp32/wrong_record_of_both": "it is right; the grader sees its float32",
     "lab01-decode_e4m3/wrong_numpy_does_it": "it is right; the grader sees its float16",
-    "lab01-encode_fp32/wrong_numpy_rounds": "it is right; the grader sees its float32",
-    "lab01-encode_fp32/wrong_stores_it": "it is right; the grader sees its float32",
     # Lab 2
     # Lab 3
     "lab03-adam_step/wrong_torch_optim": "it computes right; the grader sees torch.optim",
@@ -46,7 +44,6 @@ PASSES = {
     "lab08-ring_all_reduce/wrong_library": "it sums right; the grader sees dist.all_reduce",
     # Lab 9
     "lab09-stored_bytes/wrong_refuses_one": "it knows the self-check's scheme; the grader's differ",
-    "lab09-adam8bit/wrong_kept_elsewhere": "`state` is small; the grader meters the whole step",
     "lab09-adam8bit/wrong_other_defaults": "only the grader runs it again with them written out",
     # Lab 10
     "lab10-tiled_attention/wrong_torchs_own": "it is right; the grader sees torch's attention",
