@@ -191,7 +191,10 @@ def calculators(page: Page, address: str, theme: str) -> list[Locator]:
     """Open the page in a theme, and wait until all its calculators are there."""
     page.goto(f"{address}?theme={theme}")
     found = page.locator(".peakmem-calculator")
-    found.nth(len(widgets.__all__) - 1).locator(".peakmem-guess").first.wait_for()
+    last = found.nth(len(widgets.__all__) - 1).locator(".peakmem-guess").first
+    missing = page.get_by_text("Error displaying widget")
+    last.or_(missing).first.wait_for()
+    assert missing.count() == 0, "a widget's model was not found"
     return found.all()
 
 
