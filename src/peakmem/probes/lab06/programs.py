@@ -89,11 +89,18 @@ def _twice(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
     return forward, [x, weight]
 
 
+_TRIES = 100  # for an id
+
+
 class _Memory:
-    """Memory for arrays of one shape, which reuses an array as soon as nothing references it."""
+    """Memory for arrays of one shape, which reuses an array as soon as nothing references it.
+
+    A storage, too, gets the id of an earlier one, if it can.
+    """
 
     def __init__(self) -> None:
         self._lent: list[tuple[Array, weakref.ref[Array]]] = []
+        self._ids: set[int] = set()
 
     def copy_of(self, values: Array) -> torch.Tensor:
         free = (i for i, (_, borrower) in enumerate(self._lent) if borrower() is None)
@@ -102,7 +109,16 @@ class _Memory:
         loan = whole.view()  # the tensor's storage references it until the storage is freed
         loan[...] = values
         self._lent.append((whole, weakref.ref(loan)))
-        return torch.from_numpy(loan)
+        return self._with_an_id(loan)
+
+    def _with_an_id(self, loan: Array) -> torch.Tensor:
+        tensor = torch.from_numpy(loan)
+        others: list[torch.Tensor] = []  # alive, so that each has another id
+        while id(tensor.untyped_storage()) not in self._ids and len(others) < _TRIES:
+            others.append(tensor)
+            tensor = torch.from_numpy(loan)
+        self._ids.add(id(tensor.untyped_storage()))
+        return tensor
 
 
 def _reused(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
