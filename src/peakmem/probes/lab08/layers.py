@@ -103,15 +103,15 @@ def run_sharded(
 ) -> dict[str, Any]:
     """Train the parameters() of `wrap(layers)`, each rank on its own samples.
 
-    Returns `outputs`, parts of each rank's outputs in each step. With `measure`, also the number of
-    values in each of a rank's `shards`, its parameters; `rise_bytes` of the rank with the highest
-    peak; and each rank's `sent_bytes`.
+    Returns `outputs`, parts of each rank's outputs in each step, and `shards`, the number of values
+    in each of its parameters. With `measure`, also `rise_bytes` of the rank with the highest peak,
+    and each rank's `sent_bytes`.
     """
     given = (wrap, width, count, order, steps, seed, nested, measure)
     found = run_ranks(_trained, world, *given, ask=ask)
     return {
         "outputs": [rank["outputs"] for rank in found],
-        **({"shards": [rank["shards"] for rank in found]} if measure else {}),
+        "shards": [rank["shards"] for rank in found],
         **({"rise_bytes": max(rank["rise_bytes"] for rank in found)} if measure else {}),
         **({"sent_bytes": [rank["sent_bytes"] for rank in found]} if measure else {}),
     }
