@@ -26,6 +26,7 @@ from autograder.model.task import Answer, Case, Finding, Task
 from autograder.sandbox.host.sandbox import Sandbox
 from peakmem.probes.lab03 import large_tensors
 from peakmem.probes.lab06 import PROGRAMS, run_program
+from peakmem.probes.lab06.programs import _Memory
 from tests.autograder.uses import names_used
 
 MIB = 2**20
@@ -306,6 +307,19 @@ def test_memory_that_is_still_held_is_not_used_again() -> None:
     run = run_program("reused", 0, lambda host: _by_address([]))
     assert saved.once == saved.each == 12 * 16 * 8 * 8
     assert np.array_equal(run["gradients"][0], gradients[0])
+
+
+def test_an_id_is_used_again_though_others_were_freed_after_it() -> None:
+    """As in the sandbox, where what a solution frees lies above the storage's place."""
+    memory, values = _Memory(), np.ones((16, 8))
+    tensor = memory.copy_of(values)
+    first = id(tensor.untyped_storage())
+    others = [torch.zeros(1) for _ in range(5)]
+    for other in others:
+        other.untyped_storage()  # makes its Python object
+    del tensor, other
+    others.clear()
+    assert id(memory.copy_of(values).untyped_storage()) == first
 
 
 def test_a_low_peak_is_no_merit_where_what_went_out_does_not_come_back() -> None:
