@@ -24,8 +24,8 @@ from peakmem.show.widgets.parts import sentence, table
 
 __all__ = ["float_explorer"]
 
-# Sign, exponent and fraction: pale enough for dark digits, and safe for colour-blind viewers.
-_SIGN, _EXPONENT, _FRACTION = "#f4b183", "#9fd8c4", "#b7dcf5"
+# Pale enough for dark digits, and safe for colour-blind viewers.
+_COLOURS = {"sign": "#f4b183", "exponent": "#9fd8c4", "fraction": "#b7dcf5"}
 _WIDEST = max(fmt.width for fmt in FORMATS.values())
 _UPPER = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -48,6 +48,12 @@ class _Floats(Calculator):
         self._number = ipywidgets.Text(description="number", continuous_update=False)
         self._number.add_class("peakmem-number")
         self._number.observe(self._typed, names="value")
+        # Shared by all buttons: a page waits for each widget, and layouts and styles are widgets.
+        self._used, self._unused = ipywidgets.Layout(), ipywidgets.Layout(display="none")
+        self._styles = {
+            part: ipywidgets.ButtonStyle(button_color=colour, text_color="#000000")
+            for part, colour in _COLOURS.items()
+        }
         self._buttons = [self._bit_button(place) for place in range(_WIDEST)]
         places = ipywidgets.Box([*reversed(self._buttons)])
         places.add_class("peakmem-bits")
@@ -102,15 +108,15 @@ class _Floats(Calculator):
 
     def _show_bits(self, fmt: NumberFormat, value: float) -> None:
         for place, button in enumerate(self._buttons):
-            button.layout.display = "" if place < fmt.width else "none"
+            part = _part(fmt, place)
+            button.layout = self._used if place < fmt.width else self._unused
+            button.style = self._styles[part]
             button.description = str(self.bits >> place & 1)
-            colour, part = _part(fmt, place)
-            button.style.button_color = colour
             button.tooltip = f"bit {place}, {part}"
         self._number.value = f"{value!r}" if self.shown else ""
 
     def _bit_button(self, place: int) -> ipywidgets.Button:
-        button = ipywidgets.Button(style={"text_color": "#000000"})  # legible on pale colours
+        button = ipywidgets.Button(layout=self._unused, style=self._styles["fraction"])
         button.add_class(f"peakmem-bit-{place}")
         button.on_click(lambda _: setattr(self, "bits", self.bits ^ 1 << place))
         return button
@@ -120,10 +126,10 @@ def _same(a: float, b: float) -> bool:
     return repr(a) == repr(b)  # distinguishes -0.0 from 0.0, but not one NaN from another
 
 
-def _part(fmt: NumberFormat, place: int) -> tuple[str, str]:
+def _part(fmt: NumberFormat, place: int) -> str:
     if place < fmt.mantissa_bits:
-        return _FRACTION, "fraction"
-    return (_SIGN, "sign") if place == fmt.width - 1 else (_EXPONENT, "exponent")
+        return "fraction"
+    return "sign" if place == fmt.width - 1 else "exponent"
 
 
 def _equation(fmt: NumberFormat, bits: int) -> str:
