@@ -154,7 +154,9 @@ class Course:
     def setup_steps(self, test_tools: bool) -> list[list[str]]:
         """The commands that create .venv and install the course in it."""
         # pip and setuptools come first, so that they too have the versions in constraints.txt.
-        install = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check"]
+        # Setuptools warns of every editable installation, and pip repeats it even if quiet.
+        pip = [str(self.python), "-W", "ignore::UserWarning", "-m", "pip"]
+        install = [*pip, "install", "--disable-pip-version-check"]
         install += ["-c", "constraints.txt", "--quiet", "--log", str(self.log)]
         autograder = "./autograder[test]" if test_tools else "./autograder"
         return [
