@@ -64,3 +64,26 @@ def test_what_is_no_pattern_is_refused(bits: int) -> None:
     explorer.bits = bits
     assert explorer.bits == before
     assert "not a pattern of fp32" in explorer.message
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_button_is_shown_for_each_bit_in_its_parts_colour(name: str) -> None:
+    fmt, shown = FORMATS[name], float_explorer()
+    shown.format = name
+    n_exponent = fmt.width - 1 - fmt.mantissa_bits
+    parts = ["fraction"] * fmt.mantissa_bits + ["exponent"] * n_exponent + ["sign"]
+    visible = [button for button in shown._buttons if button.layout.display != "none"]
+    assert visible == shown._buttons[: fmt.width]
+    assert [button.tooltip.partition(", ")[2] for button in visible] == parts
+    colours = {part: set[str]() for part in parts}
+    for button, part in zip(visible, parts, strict=True):
+        colours[part].add(button.style.button_color)
+    assert all(len(some) == 1 for some in colours.values())
+    assert len(set.union(*colours.values())) == len(colours)
+
+
+def test_buttons_share_layouts_and_styles() -> None:
+    # A page waits for each widget, and a layout and a style of each button are two more.
+    buttons = float_explorer()._buttons
+    assert len({button.layout.model_id for button in buttons}) <= 2
+    assert len({button.style.model_id for button in buttons}) <= 3
