@@ -103,6 +103,14 @@ def test_a_lecture_answers_in_voila(open_lecture: Open, page: Page) -> None:
     expect(mixed.get_by_text("in fp16, scale 1")).to_be_hidden()
 
 
+def test_the_text_is_there_before_any_script_runs(open_lecture: Open, page: Page) -> None:
+    page.route("**/voila.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    open_lecture("lecture2")
+    expect(page.get_by_role("heading", name="Pipelines: who waits for whom")).to_be_visible()
+    expect(page.locator("#loading")).to_be_hidden()
+    expect(page.locator(".peakmem-calculator")).to_have_count(0)
+
+
 def test_a_calculator_that_comes_late_is_shown(repository: Path) -> None:
     app = VoilaApp()
     app.parse_command_line(course_module.voila_arguments(repository))
