@@ -2,11 +2,11 @@
 
 from peakmem.core.errors import Infeasible, OutOfMemory
 from peakmem.core.lazy import loader
-from peakmem.labs.check import check
-from peakmem.labs.session import lab
 
 __all__ = ["Infeasible", "OutOfMemory", "__version__", "check", "lab", "trace"]
 
 __version__ = "0.2.0"
 
-__getattr__ = loader("peakmem", {"trace": "measure.tracing"})  # late, as it loads torch
+# Late, as these load torch and numpy, which many commands don't need.
+_PLACES = {"check": "labs.check", "lab": "labs.session", "trace": "measure.tracing"}
+__getattr__ = loader("peakmem", _PLACES)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 
@@ -21,8 +22,8 @@ Counting("left_out").why_left_out("lab03_adam", "lab03-adam_step")
 """
 
 
-def heavy_after(imports: str, then: str = "") -> list[str]:
-    code = f"import sys, {imports}\n{then}\nprint(*(m for m in {HEAVY} if m in sys.modules))"
+def heavy_after(imports: str, then: str = "", heavy: Sequence[str] = HEAVY) -> list[str]:
+    code = f"import sys, {imports}\n{then}\nprint(*(m for m in {heavy} if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return done.stdout.split()
 
@@ -38,6 +39,11 @@ def test_a_worker_is_light_until_it_loads_a_lab() -> None:
 
 def test_a_controller_loads_no_labs_tasks() -> None:
     assert heavy_after(CONTROLLER, FOUND) == []
+
+
+def test_help_loads_no_numpy() -> None:
+    assert heavy_after("autograder.cli.app", heavy=[*HEAVY, "numpy"]) == []
+    assert heavy_after("autograder.content", heavy=["numpy"]) == ["numpy"]
 
 
 def test_a_heavy_import_would_show() -> None:

@@ -42,6 +42,8 @@ def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
     for name in modules:
         with contextlib.suppress(ImportError):  # modules with a lab's answers refuse
             importlib.import_module(name)
+    if "peakmem.labs" in sys.modules:
+        _ = peakmem.lab  # a lab's first cell calls it, and its module comes late
     if "torch" in sys.modules:
         _warm_torch()
         _prepare_ranks()
