@@ -373,6 +373,13 @@ self_check(
             label="an unknown recipe",
             function=lab03.or_refused(bytes_per_parameter),
         ),
+        Case(
+            ("mixed_fp16",),
+            "refused",
+            "a name that only begins like a recipe's is unknown, too",
+            label="another unknown recipe",
+            function=lab03.or_refused(bytes_per_parameter),
+        ),
     ],
 )
 if predicted(predicted_saving, question="bytes per parameter that mixed precision saves?"):
@@ -944,6 +951,11 @@ self_check(
             },
         ),
         Case(
+            ([(1, 40)], "adafactor"),
+            164,
+            "one row is a matrix, too: it has a mean per row and column",
+        ),
+        Case(
             ([(), (7,)], "adafactor"), 32, "vectors and numbers keep all their values; () has n = 1"
         ),
         Case(
@@ -1330,7 +1342,7 @@ self_check(
             (),
             (0.7, 0.7, False, 0.7, 0.7, True, 0.994),
             "a, b and whether gradients are left, after backward; the same after remove() and another "
-            "backward; then a parameter after two backwards with the default lr",
+            "backward; then a parameter of another call, after two backwards with the default lr",
             label="two parameters",
             wrong={
                 (
@@ -1348,6 +1360,10 @@ self_check(
                 (0.7, 0.7, False, 0.7, 0.4, True, 0.994): "remove() must take all hooks away",
                 (0.7, 0.7, False, 0.4, 0.7, True, 0.994): "remove() must take all hooks away",
                 (1.3, 1.3, False, 1.3, 1.3, True, 1.006): "subtract the step",
+                (0.997, 0.997, False, 0.997, 0.997, True, 0.994): "another call with another lr "
+                "changed this one's: keep lr in the call's own variables",
+                (0.7, 0.7, False, 0.7, 0.7, True, 1.0): "remove() took another call's hooks away: "
+                "keep each call's hooks in its own variables",
             },
         ),
         Case(

@@ -975,6 +975,13 @@ self_check(
             )
             for bug in BUGS
         ),
+        Case(
+            (3, 10, RuntimeError, 1),
+            "RuntimeError passed through",
+            "a bug must reach the caller from any run, not only from the first",
+            label="a bug in the second run",
+            wrong=hidden,
+        ),
     ],
     equal=whole(),
 )

@@ -488,3 +488,70 @@ def largest_micro_batch(run, upper):
         except PeakmemError:
             too_large = middle
     return fits
+
+
+# %% right: shrinking_range
+"""A while loop over a range object that shrinks."""
+import peakmem
+
+
+def largest_micro_batch(run, upper):
+    sizes = range(1, upper + 1)
+    while sizes:
+        k = len(sizes) // 2
+        try:
+            run(sizes[k])
+        except peakmem.errors.OutOfMemory:
+            sizes = sizes[:k]
+        else:
+            sizes = sizes[k + 1 :]
+    return sizes.start - 1
+
+
+# %% wrong: broad_in_the_loop
+"""The first run catches OutOfMemory alone, the loop every error. [earns 1]"""
+import peakmem
+
+
+def largest_micro_batch(run, upper):
+    try:
+        run(1)
+    except peakmem.OutOfMemory:
+        return 0
+    low, high = 1, upper + 1
+    while high - low > 1:
+        mid = (low + high) // 2
+        try:
+            run(mid)
+            low = mid
+        except Exception:
+            high = mid
+    return low
+
+
+# %% wrong: ends_then_broad
+"""Both ends catch OutOfMemory alone, the loop every error. [earns 1]"""
+import peakmem
+
+
+def largest_micro_batch(run, upper):
+    try:
+        run(upper)
+        return upper
+    except peakmem.OutOfMemory:
+        pass
+    if upper == 1:
+        return 0
+    try:
+        run(1)
+    except peakmem.OutOfMemory:
+        return 0
+    low, high = 1, upper
+    while high - low > 1:
+        mid = (low + high) // 2
+        try:
+            run(mid)
+            low = mid
+        except RuntimeError:
+            high = mid
+    return low

@@ -23,7 +23,7 @@ _RECIPES: Mapping[str, tuple[int, ...]] = {
 }
 
 
-_UNKNOWN = ("fp16", "MIXED", "")
+_UNKNOWN = ("fp16", "MIXED", "", "mixed_fp16", "my_sgd")
 _LOUD = {"ValueError", "KeyError"}  # a dict's own KeyError tells of a misspelt recipe just as well
 
 
@@ -149,7 +149,8 @@ def _largest_cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": drawn}),
         Case(("value",), {"calls": [*drawn, too_small]}),
         Case(("value",), {"calls": edges + [[r, 100, 100] for r in _RECIPES]}, fixed=True),
-        Case(("value",), {"calls": [[name, 1000, 100] for name in _UNKNOWN]}),
+        # The known ones too, so that one size for all unknown recipes isn't taken for one for all.
+        Case(("value",), {"calls": [[name, 1000, 100] for name in (*_RECIPES, *_UNKNOWN)]}),
     ]
 
 

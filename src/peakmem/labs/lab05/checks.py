@@ -188,9 +188,14 @@ def epoch_of(train_epoch: Function) -> Function:
 
 
 def searches(largest_micro_batch: Function) -> Function:
-    """Return a function (room, upper) -> what the search finds, or how it searched."""
+    """Return a function (room, upper, ...) -> what the search finds, or how it searched.
 
-    def run(room: int, upper: int, error: type[Exception] | None = None) -> object:
+    Runs raise `error`, if one is given, after so many good runs.
+    """
+
+    def run(
+        room: int, upper: int, error: type[Exception] | None = None, good_runs: int = 0
+    ) -> object:
         sizes: list[int] = []
 
         def once(m: int) -> None:
@@ -199,7 +204,7 @@ def searches(largest_micro_batch: Function) -> Function:
             sizes.append(m)
             if len(sizes) > 2000:
                 raise ValueError("2000 runs and no end: does each one make the interval smaller?")
-            if error is not None:
+            if error is not None and len(sizes) > good_runs:
                 raise error("out of memory? No, this is a bug")
             if m > room:
                 raise OutOfMemory("aten::bmm asked for too much")
