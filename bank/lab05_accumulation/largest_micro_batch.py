@@ -501,7 +501,7 @@ def largest_micro_batch(run, upper):
         k = len(sizes) // 2
         try:
             run(sizes[k])
-        except peakmem.errors.OutOfMemory:
+        except peakmem.OutOfMemory:
             sizes = sizes[:k]
         else:
             sizes = sizes[k + 1 :]
@@ -552,6 +552,22 @@ def largest_micro_batch(run, upper):
         try:
             run(mid)
             low = mid
-        except RuntimeError:
+        except Exception:
             high = mid
     return low
+
+
+# %% wrong: catches_runtime_error
+"""Takes a full memory for a RuntimeError, as torch's own was once."""
+
+
+def largest_micro_batch(run, upper):
+    fits, too_large = 0, upper + 1
+    while too_large - fits > 1:
+        middle = (fits + too_large) // 2
+        try:
+            run(middle)
+            fits = middle
+        except RuntimeError:
+            too_large = middle
+    return fits

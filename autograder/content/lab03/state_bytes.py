@@ -166,10 +166,10 @@ state_bytes = Task(
         "sum_of_sizes": "Your Adafactor adds up the sizes of all dimensions. That holds for a "
         "matrix alone: a tensor of three or more dimensions is a stack of matrices, each with rows "
         "and columns of its own, so n / last + n / second last.",
-        "not_factored": "Your Adafactor keeps a value for each parameter. For two or more "
-        "dimensions it keeps means over the last two of them.",
         "not_factored_if_flat": "Your Adafactor keeps a value for each parameter of a matrix with "
         "one row or one column. A dimension of size 1 is a dimension: it keeps both means.",
+        "not_factored": "Your Adafactor keeps a value for each parameter. For two or more "
+        "dimensions it keeps means over the last two of them.",
         "first_moment_in_adafactor": "Your Adafactor keeps a first moment. The exercise's has "
         "none.",
         "no_scales": "Your 8-bit Adam has no scales: each block of 256 values needs a float32.",

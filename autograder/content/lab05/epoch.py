@@ -54,6 +54,7 @@ def simulate(inputs: Mapping[str, Any], mutant: str = "") -> dict[str, Any]:
     return {
         "value": count,
         "events": training.events,
+        "clips": inputs["max_norm"] is not None,
         "gradients": training.noted,
         "clean": mutant not in _DIRTY or not batches,
         "waiting": 0,

@@ -90,7 +90,9 @@ _ERRORS = {
     "another memory": "MemoryError",
     "another of peakmem": "Infeasible",
 }
-_TOO_WIDE = dict.fromkeys(("another memory", "another of peakmem"), ("catches_a_base",))
+_TOO_WIDE = dict.fromkeys(("another memory", "another of peakmem"), ("catches_a_base",)) | {
+    "broken otherwise": ("catches_runtime_error",)
+}
 
 
 def _outside(upper: int, asked: Sequence[tuple[Any, Any]]) -> Finding | None:
@@ -105,7 +107,7 @@ def _outside(upper: int, asked: Sequence[tuple[Any, Any]]) -> Finding | None:
 def _finds(fits: int, upper: int, kind: Any, found: Any) -> Finding:
     if kind == "raised":
         said = f"For upper={upper} where {fits} fit: {show(found)} came out of your search."
-        return Finding(False, said, ("lets_it_pass", "by_its_text"))
+        return Finding(False, said, ("lets_it_pass", "catches_runtime_error", "by_its_text"))
     if type(found) is not int:
         said = f"For upper={upper}: expected a whole number, but got {show(found)}."
         return Finding(False, said)
@@ -147,10 +149,12 @@ largest_micro_batch = Task(
     mistakes={
         "catches_a_base": "Your search catches a base class of peakmem.OutOfMemory, and with it "
         "other errors. Catch peakmem.OutOfMemory itself.",
-        "catches_everything": "Your search treats every error as a full memory. Catch "
-        "peakmem.OutOfMemory alone: other errors are bugs, and have to reach the user.",
         "lets_it_pass": "peakmem.OutOfMemory came out of your search. Catch it where you call "
         "run(m): only this error means that m samples are too many.",
+        "catches_runtime_error": "Your search catches RuntimeError. torch raises it for most bugs, "
+        "and peakmem.OutOfMemory is none: catch that by its name, and nothing else.",
+        "catches_everything": "Your search treats every error as a full memory. Catch "
+        "peakmem.OutOfMemory alone: other errors are bugs, and have to reach the user.",
         "by_its_text": "Your search recognizes a full memory by the error's message. Messages "
         "differ, and a bug may mention memory too: catch peakmem.OutOfMemory by its type.",
         "outside_the_range": "Your search runs an impossible size: below 1, or above upper.",

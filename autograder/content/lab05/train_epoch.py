@@ -53,8 +53,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     steps, groups = int(rng.integers(3, 5)), int(rng.integers(2, 4))
     return [
-        case(_UPDATES, steps * groups, steps),
-        case(_UPDATES, 3, 1, more=True, fixed=True),
+        case(_UPDATES, steps * groups, steps, more=True),
+        case(_UPDATES, 3, 1, fixed=True),
         case(_UPDATES, steps * groups, steps, begins_anew=True),
         case(_LEFT, steps * groups + steps - 1, steps),
         case(_LEFT, 2, 5),
@@ -138,7 +138,8 @@ def _difference(right: Mapping[str, Any], value: Mapping[str, Any]) -> str:
         known = [e for e in expected if e is not None]
         found = gradients_in(got, known) if known else got
         if found is None or (known and not close(found, known, _TOLERANCE)):
-            return f"the gradient of update {number} is not the mean over its micro-batches."
+            mean = "clipped mean" if right["clips"] else "mean"
+            return f"the gradient of update {number} is not the {mean} over its micro-batches."
     if type(value.get("value")) is not int or value["value"] != right["value"]:
         return f"expected it to return {right['value']}, but got {show(value.get('value'))}."
     if value.get("clean") is not right["clean"]:
