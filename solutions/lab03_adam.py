@@ -542,11 +542,16 @@ def found_in(*states):
         optimizer.state.update(zip(params, states, strict=False))
     entries = len(optimizer.state)
     found = measured_state_bytes(optimizer)
-    return found if len(optimizer.state) == entries else "you made an entry"
+    if len(optimizer.state) != entries:
+        return "you made an entry"
+    return found if measured_state_bytes(optimizer) == found else "the next call finds another"
 
 
 t, u = torch.zeros(5), torch.zeros(7)
-unchanged = {"you made an entry": "optimizer.state[param] makes an entry: use .values()"}
+unchanged = {
+    "you made an entry": "optimizer.state[param] makes an entry: use .values()",
+    "the next call finds another": "take nothing out, and keep nothing from an earlier call",
+}
 self_check(
     found_in,
     [
@@ -574,7 +579,8 @@ self_check(
             27,
             "look into dicts, lists and tuples, however deep",
             label="nested",
-            wrong={
+            wrong=unchanged
+            | {
                 20: "look deeper",
                 47: "two parameters may share a storage, too",
                 67: "t is there three times, its storage once",
