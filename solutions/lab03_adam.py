@@ -135,7 +135,10 @@ def adam_step(
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 3.1, Adam's step
 values = lab03.values_after(adam_step)
-changed = {"a gradient was changed": "compute with the gradients, but leave them as they are"}
+changed = {
+    "a gradient was changed": "compute with the gradients, but leave them as they are",
+    "a list was changed": "leave the lists `params` and `grads` as they are",
+}
 fast = {"lr": 0.1}
 self_check(
     values,
@@ -459,7 +462,13 @@ self_check(
         Case(("sgd", 100, 900), 0, "a model has no negative number of parameters"),
         Case(("sgd", 8 * 10**17 - 1, 0), 10**17 - 1, "divide with //: a float has 53 bits"),
         Case(
-            ("fp8", 1000, 100),
+            ("fp32", 1000, 110),
+            55,
+            "890 bytes are left, 16 per parameter",
+            wrong={56: "subtract first, then divide, and round once"},
+        ),
+        Case(
+            ("mixed_fp16", 1000, 100),
             "refused",
             "raise an error, as in 3.2",
             label="an unknown recipe",
@@ -547,7 +556,7 @@ def found_in(*states):
     return found if measured_state_bytes(optimizer) == found else "the next call finds another"
 
 
-t, u = torch.zeros(5), torch.zeros(7)
+t, u, w = torch.zeros(5), torch.zeros(7), torch.zeros(1)
 unchanged = {
     "you made an entry": "optimizer.state[param] makes an entry: use .values()",
     "the next call finds another": "take nothing out, and keep nothing from an earlier call",
@@ -575,16 +584,17 @@ self_check(
             },
         ),
         Case(
-            ({"codes": [{"q": (t, [[u.byte()], None])}], "again": t}, {"shared": t}),
-            27,
+            ({"codes": [{"q": (t, [[u.byte()], None])}], "again": t}, {"shared": [t, w]}),
+            31,
             "look into dicts, lists and tuples, however deep",
             label="nested",
             wrong=unchanged
             | {
-                20: "look deeper",
-                47: "two parameters may share a storage, too",
-                67: "t is there three times, its storage once",
-                48: "nbytes() knows how many bytes a value takes",
+                24: "look deeper",
+                27: "the second parameter has a state, too",
+                51: "two parameters may share a storage, too",
+                71: "t is there three times, its storage once",
+                52: "nbytes() knows how many bytes a value takes",
             },
         ),
         Case(
@@ -694,6 +704,12 @@ self_check(
             [10, 10, 13, 20, 20, 40],
             "without gradients nothing is made; zeros are gradients",
             label="a step without gradients, and one with zeros",
+        ),
+        Case(
+            (10, 3, ["forward", "backward", FREE, "step"]),
+            [13, 20, 10, 10],
+            "the gradients are freed before the step: it does nothing",
+            label="a step after the gradients are freed",
         ),
         Case((10, 3, []), [], "no events, no values", label="no events"),
         Case(
@@ -1127,6 +1143,11 @@ self_check(
             ([(30,), (20,)], 100, "for-loop"),
             (1080, "step"),
             "the second is the worst: 2 * 80 + 120; the first has none before it",
+        ),
+        Case(
+            ([(30,), (5,), (10,)], 100, "for-loop"),
+            (960, "step"),
+            "the first is the worst: 2 * 120, and none before it",
         ),
         Case((vectors, 100, "foreach"), (800, "step"), "the roots of all tensors: P"),
         Case((vectors, 100, "fused"), (740, "backward"), "no temporary: backward has the peak"),

@@ -913,3 +913,22 @@ def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
             top = torch.maximum(top, v)
             state[i] = (t, m, v, top)
             p -= lr * (m / (1 - betas[0] ** t)) / ((top / (1 - betas[1] ** t)).sqrt() + eps)
+
+
+# %% wrong: clears_the_gradients
+"""Puts None into the list of gradients after each step."""
+import torch
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    with torch.no_grad():
+        for i, (p, g) in enumerate(zip(params, grads)):
+            if g is None:
+                continue
+            t, m, v = state.get(i, (0, 0, 0))
+            t += 1
+            m = betas[0] * m + (1 - betas[0]) * g
+            v = betas[1] * v + (1 - betas[1]) * g**2
+            state[i] = (t, m, v)
+            p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
+            grads[i] = None

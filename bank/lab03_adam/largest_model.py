@@ -224,3 +224,12 @@ def largest_model(recipe, budget_bytes, activation_bytes):
 def largest_model(recipe, budget_bytes, activation_bytes):
     each = dict(fp32=16, mixed=16, mixed_fp32_grads=18, bf16=8, sgd=8).get(recipe, 16)
     return max(0, budget_bytes - activation_bytes) // each
+
+
+# %% wrong: divides_apart
+"""Divides first, then subtracts."""
+
+
+def largest_model(recipe, budget_bytes, activation_bytes):
+    each = dict(fp32=16, mixed=16, mixed_fp32_grads=18, bf16=8, sgd=8)[recipe]
+    return max(0, budget_bytes // each - activation_bytes // each)

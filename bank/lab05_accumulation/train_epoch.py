@@ -819,3 +819,25 @@ def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, sch
             scheduler.step()
         updates += 1
     return updates
+
+
+# %% wrong: clips_to_one
+"""Clips to 1.0 whatever max_norm says. [earns 3]"""
+from itertools import islice
+
+import torch
+
+
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    it, updates = iter(loader), 0
+    while group := list(islice(it, accumulation_steps)):
+        for batch in group:
+            (model(*batch) / len(group)).backward()
+        if max_norm is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        if scheduler is not None:
+            scheduler.step()
+        updates += 1
+    return updates

@@ -34,7 +34,7 @@ def values_after(step: Step) -> Callable[..., object]:
     """Return a function that gives a parameter's value after each of some gradients.
 
     It takes the value at the start, the gradients, and the step's options. Returns a sentence
-    instead if the step changes a gradient, or leaves a parameter that requires none.
+    instead if the step changes a gradient or a list, or leaves a parameter that requires none.
     """
 
     def values(start: float, gradients: Sequence[float | None], **options: Any) -> object:
@@ -43,7 +43,10 @@ def values_after(step: Step) -> Callable[..., object]:
         found = []
         for gradient in gradients:
             grad = None if gradient is None else torch.tensor([gradient], dtype=torch.float64)
-            step([param], [grad], state, **options)
+            params, grads = [param], [grad]
+            step(params, grads, state, **options)
+            if params[0] is not param or grads[0] is not grad:
+                return "a list was changed"
             if grad is not None and grad.item() != gradient:
                 return "a gradient was changed"
             if not (param.requires_grad and param.is_leaf):

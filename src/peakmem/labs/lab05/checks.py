@@ -53,13 +53,19 @@ def accumulated(accumulate: Function) -> Function:
     than the gradient changes.
     """
 
-    def run(samples: int, micro_batch: int, before: float = 0.0, training: bool = False) -> object:
+    def run(
+        samples: int,
+        micro_batch: int,
+        before: float = 0.0,
+        training: bool = False,
+        loss_fn: Function = F.mse_loss,
+    ) -> object:
         model = Louder(1, 1, bias=False).train(training)
         model.most = micro_batch
         model.weight.data.fill_(1.0)
         model.weight.grad = torch.full((1, 1), before) if before else None
         inputs = torch.arange(1.0, samples + 1)[:, None]
-        loss = accumulate(model, F.mse_loss, inputs, torch.zeros(samples, 1), micro_batch)
+        loss = accumulate(model, loss_fn, inputs, torch.zeros(samples, 1), micro_batch)
         if not recording_left_on() or inputs.requires_grad or not model.weight.requires_grad:
             return "requires_grad has changed"
         if model.weight.item() != 1.0:

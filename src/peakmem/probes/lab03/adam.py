@@ -91,7 +91,8 @@ class _Run:
         Returns whether all is as before with each. It isn't if the step keeps something elsewhere,
         such as on the parameters.
         """
-        before, states = self.noted, ({}, {})
+        before = self.noted
+        states: tuple[dict[Any, Any], ...] = ({}, {})
         for number, (start, end) in enumerate(itertools.pairwise([self._start(), *before])):
             for self.state in states:
                 self._put_back(start)
