@@ -1123,6 +1123,12 @@ self_check(
             wrong={0.577: "take absolute values first"},
         ),
         Case(
+            ([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], 2),
+            1.0,
+            "the largest over all features, too",
+            label="two features",
+        ),
+        Case(
             ([0.0, 1.0, 2.0, 5.0], 2),
             0.0,
             "layer norm treats each sample by itself",

@@ -232,19 +232,23 @@ def searches(largest_micro_batch: Function) -> Function:
 
 
 def gap_of(batch_norm_gap: Function) -> Function:
-    """Return a function (values, micro_batch, ...) -> one layer's gap, or what the call changed."""
+    """Return a function (values, micro_batch, ...) -> one layer's gap, or what the call changed.
+
+    A sample is a value, or a list of several features.
+    """
 
     def run(
-        values: Sequence[float], micro_batch: int, training: bool = True, layer: str = "batch"
+        values: Sequence[Any], micro_batch: int, training: bool = True, layer: str = "batch"
     ) -> object:
-        norm = nn.BatchNorm1d(1) if layer == "batch" else nn.LayerNorm(1)
+        x = torch.tensor(values).reshape(len(values), -1)
+        norm = nn.BatchNorm1d(x.shape[1]) if layer == "batch" else nn.LayerNorm(x.shape[1])
         model = nn.Sequential(norm.train(not training), nn.Identity()).train(training)
         norm.train(not training)  # a layer in a different mode from the rest
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
         before = copy.deepcopy(model.state_dict())
         modes = [module.training for module in model.modules()]
-        gap = batch_norm_gap(model, torch.tensor(values)[:, None], micro_batch)
+        gap = batch_norm_gap(model, x, micro_batch)
         if not recording_left_on():
             return "gradients are off"
         if gap is None or isinstance(gap, Tensor):
@@ -254,7 +258,7 @@ def gap_of(batch_norm_gap: Function) -> Function:
             return "running statistics have changed"
         if [module.training for module in model.modules()] != modes:
             return "a mode has changed"
-        if any(p.grad is None or p.grad.item() != 1 for p in model.parameters()):
+        if any(p.grad is None or bool((p.grad != 1).any()) for p in model.parameters()):
             return "a gradient has changed"
         trains = all(p.requires_grad for p in model.parameters())
         if getattr(norm, "track_running_stats", True) is not True or not trains:
