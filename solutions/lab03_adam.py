@@ -135,7 +135,10 @@ def adam_step(
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab03-adam_step-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 3.1, Adam's step
 values = lab03.values_after(adam_step)
-changed = {"a gradient was changed": "compute with the gradients, but leave them as they are"}
+changed = {
+    "a gradient was changed": "compute with the gradients, but leave them as they are",
+    "a list was changed": "leave the lists `params` and `grads` as they are",
+}
 fast = {"lr": 0.1}
 self_check(
     values,
@@ -373,6 +376,13 @@ self_check(
             label="an unknown recipe",
             function=lab03.or_refused(bytes_per_parameter),
         ),
+        Case(
+            ("mixed_fp16",),
+            "refused",
+            "a name that only begins like a recipe's is unknown, too",
+            label="another unknown recipe",
+            function=lab03.or_refused(bytes_per_parameter),
+        ),
     ],
 )
 if predicted(predicted_saving, question="bytes per parameter that mixed precision saves?"):
@@ -452,7 +462,13 @@ self_check(
         Case(("sgd", 100, 900), 0, "a model has no negative number of parameters"),
         Case(("sgd", 8 * 10**17 - 1, 0), 10**17 - 1, "divide with //: a float has 53 bits"),
         Case(
-            ("fp8", 1000, 100),
+            ("fp32", 1000, 110),
+            55,
+            "890 bytes are left, 16 per parameter",
+            wrong={56: "subtract first, then divide, and round once"},
+        ),
+        Case(
+            ("mixed_fp16", 1000, 100),
             "refused",
             "raise an error, as in 3.2",
             label="an unknown recipe",
@@ -535,11 +551,16 @@ def found_in(*states):
         optimizer.state.update(zip(params, states, strict=False))
     entries = len(optimizer.state)
     found = measured_state_bytes(optimizer)
-    return found if len(optimizer.state) == entries else "you made an entry"
+    if len(optimizer.state) != entries:
+        return "you made an entry"
+    return found if measured_state_bytes(optimizer) == found else "the next call finds another"
 
 
-t, u = torch.zeros(5), torch.zeros(7)
-unchanged = {"you made an entry": "optimizer.state[param] makes an entry: use .values()"}
+t, u, w = torch.zeros(5), torch.zeros(7), torch.zeros(1)
+unchanged = {
+    "you made an entry": "optimizer.state[param] makes an entry: use .values()",
+    "the next call finds another": "take nothing out, and keep nothing from an earlier call",
+}
 self_check(
     found_in,
     [
@@ -563,15 +584,17 @@ self_check(
             },
         ),
         Case(
-            ({"codes": [{"q": (t, [[u.byte()], None])}], "again": t}, {"shared": t}),
-            27,
+            ({"codes": [{"q": (t, [[u.byte()], None])}], "again": t}, {"shared": [t, w]}),
+            31,
             "look into dicts, lists and tuples, however deep",
             label="nested",
-            wrong={
-                20: "look deeper",
-                47: "two parameters may share a storage, too",
-                67: "t is there three times, its storage once",
-                48: "nbytes() knows how many bytes a value takes",
+            wrong=unchanged
+            | {
+                24: "look deeper",
+                27: "the second parameter has a state, too",
+                51: "two parameters may share a storage, too",
+                71: "t is there three times, its storage once",
+                52: "nbytes() knows how many bytes a value takes",
             },
         ),
         Case(
@@ -681,6 +704,12 @@ self_check(
             [10, 10, 13, 20, 20, 40],
             "without gradients nothing is made; zeros are gradients",
             label="a step without gradients, and one with zeros",
+        ),
+        Case(
+            (10, 3, ["forward", "backward", FREE, "step"]),
+            [13, 20, 10, 10],
+            "the gradients are freed before the step: it does nothing",
+            label="a step after the gradients are freed",
         ),
         Case((10, 3, []), [], "no events, no values", label="no events"),
         Case(
@@ -944,6 +973,11 @@ self_check(
             },
         ),
         Case(
+            ([(1, 40)], "adafactor"),
+            164,
+            "one row is a matrix, too: it has a mean per row and column",
+        ),
+        Case(
             ([(), (7,)], "adafactor"), 32, "vectors and numbers keep all their values; () has n = 1"
         ),
         Case(
@@ -1109,6 +1143,11 @@ self_check(
             ([(30,), (20,)], 100, "for-loop"),
             (1080, "step"),
             "the second is the worst: 2 * 80 + 120; the first has none before it",
+        ),
+        Case(
+            ([(30,), (5,), (10,)], 100, "for-loop"),
+            (960, "step"),
+            "the first is the worst: 2 * 120, and none before it",
         ),
         Case((vectors, 100, "foreach"), (800, "step"), "the roots of all tensors: P"),
         Case((vectors, 100, "fused"), (740, "backward"), "no temporary: backward has the peak"),
@@ -1330,7 +1369,7 @@ self_check(
             (),
             (0.7, 0.7, False, 0.7, 0.7, True, 0.994),
             "a, b and whether gradients are left, after backward; the same after remove() and another "
-            "backward; then a parameter after two backwards with the default lr",
+            "backward; then a parameter of another call, after two backwards with the default lr",
             label="two parameters",
             wrong={
                 (
@@ -1348,6 +1387,10 @@ self_check(
                 (0.7, 0.7, False, 0.7, 0.4, True, 0.994): "remove() must take all hooks away",
                 (0.7, 0.7, False, 0.4, 0.7, True, 0.994): "remove() must take all hooks away",
                 (1.3, 1.3, False, 1.3, 1.3, True, 1.006): "subtract the step",
+                (0.997, 0.997, False, 0.997, 0.997, True, 0.994): "another call with another lr "
+                "changed this one's: keep lr in the call's own variables",
+                (0.7, 0.7, False, 0.7, 0.7, True, 1.0): "remove() took another call's hooks away: "
+                "keep each call's hooks in its own variables",
             },
         ),
         Case(

@@ -194,6 +194,13 @@ self_check(
             wrong=said | {(22.0, 11.0): "the model is in training mode: no eval() in here"},
         ),
         Case(
+            (4, 2),
+            (2.5, 2.5),
+            "call the loss_fn that you are given",
+            {"loss_fn": F.l1_loss},
+            label="another loss_fn",
+        ),
+        Case(
             (),
             "as for one",
             "call backward() before the next micro-batch starts, and keep numbers only",
@@ -493,6 +500,7 @@ self_check(
             wrong=said
             | {
                 (nan, other): "where no token counts, a mean is 0 / 0: use sums",
+                (nan, right[1]): "where no token counts, a mean is 0 / 0: use sums",
                 (0.897, other): "no mean of means: 3 tokens count in one, 1 in the next",
                 (0.6052, other): "divide by the tokens that count, not by all of them",
                 (5.4466, other): "divide by the number of counted tokens",
@@ -665,15 +673,16 @@ self_check(
         ),
         Case(
             ([4.0, 4.0, 4.0], 2),
-            (2, (0.8, 0.8), two),
-            "the gradient (4, 3) has length 5: it becomes (0.8, 0.6)",
-            {"max_norm": 1.0},
-            label="clipping (4, 3) to length 1",
+            (2, (1.6, 1.6), two),
+            "the gradient (4, 3) has length 5: it becomes (1.6, 1.2)",
+            {"max_norm": 2.0},
+            label="clipping (4, 3) to length 2",
             wrong={
                 (2, (4.0, 4.0), two): "clip before optimizer.step()",
-                (2, (1.0, 1.0), two): "clip the length over all parameters, in one call",
-                (2, (0.4, 0.8), two): "divide first, and clip then",
-                (2, (0.8, 4.0), two): "clip the leftovers, too",
+                (2, (2.0, 2.0), two): "clip the length over all parameters, in one call",
+                (2, (0.8, 1.6), two): "divide first, and clip then",
+                (2, (1.6, 4.0), two): "clip the leftovers, too",
+                (2, (0.8, 0.8), two): "clip to the max_norm that you are given",
             },
         ),
         Case(
@@ -975,6 +984,13 @@ self_check(
             )
             for bug in BUGS
         ),
+        Case(
+            (700, 4096, RuntimeError, 3),
+            "RuntimeError passed through",
+            "a bug must reach the caller from any run, not only from the first",
+            label="a bug in the fourth run",
+            wrong=hidden,
+        ),
     ],
     equal=whole(),
 )
@@ -1105,6 +1121,12 @@ self_check(
             "the largest absolute difference",
             label="a negative difference",
             wrong={0.577: "take absolute values first"},
+        ),
+        Case(
+            ([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], 2),
+            1.0,
+            "the largest over all features, too",
+            label="two features",
         ),
         Case(
             ([0.0, 1.0, 2.0, 5.0], 2),

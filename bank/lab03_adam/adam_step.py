@@ -808,3 +808,127 @@ def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         v = betas[1] * v + (1 - betas[1]) * g * g
         state[i] = t, m, v
         p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
+
+
+# %% right: decay_products
+"""Remembers beta1**t and beta2**t as products; t itself isn't kept."""
+import torch
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    b1, b2 = betas
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        m, v, left1, left2 = state.get(i) or (torch.zeros_like(g), torch.zeros_like(g), 1.0, 1.0)
+        left1, left2 = left1 * b1, left2 * b2
+        m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+        state[i] = m, v, left1, left2
+        with torch.no_grad():
+            p.add_(-lr * m / (1 - left1) / ((v / (1 - left2)) ** 0.5 + eps))
+
+
+# %% right: closure_per_parameter
+"""The state holds a closure for each parameter; generators make the moments."""
+import torch
+
+
+def remember(beta):
+    total, t = 0.0, 0
+    value = None
+    while True:
+        new = yield value
+        t += 1
+        total = beta * total + (1 - beta) * new
+        value = total / (1 - beta**t)
+
+
+def started(beta):
+    one = remember(beta)
+    next(one)
+    return one
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    with torch.no_grad():
+        for i, (p, g) in enumerate(zip(params, grads)):
+            if g is None:
+                continue
+            if i not in state:
+                state[i] = [started(beta) for beta in betas]
+            m_hat, v_hat = state[i][0].send(g), state[i][1].send(g**2)
+            p -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: numerator_uncorrected
+"""Corrects v and not m."""
+import torch
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    with torch.no_grad():
+        for i, (p, g) in enumerate(zip(params, grads)):
+            if g is None:
+                continue
+            t, m, v = state.get(i, (0, 0, 0))
+            t += 1
+            m = betas[0] * m + (1 - betas[0]) * g
+            v = betas[1] * v + (1 - betas[1]) * g**2
+            state[i] = (t, m, v)
+            p -= lr * m / ((v / (1 - betas[1] ** t)).sqrt() + eps)
+
+
+# %% wrong: state_in_a_default
+"""The moments live in a default argument and the count in state. [earns 3]"""
+import torch
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, moments={}):
+    with torch.no_grad():
+        for i, (p, g) in enumerate(zip(params, grads)):
+            if g is None:
+                continue
+            state[i] = t = state.get(i, 0) + 1
+            m, v = moments.get(p, (0, 0)) if t > 1 else (0, 0)
+            m = betas[0] * m + (1 - betas[0]) * g
+            v = betas[1] * v + (1 - betas[1]) * g**2
+            moments[p] = m, v
+            p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
+
+
+# %% wrong: amsgrad
+"""Divides by the largest second moment so far. [earns 4]"""
+import torch
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    with torch.no_grad():
+        for i, (p, g) in enumerate(zip(params, grads)):
+            if g is None:
+                continue
+            t, m, v, top = state.get(i, (0, 0, 0, torch.zeros_like(g)))
+            t += 1
+            m = betas[0] * m + (1 - betas[0]) * g
+            v = betas[1] * v + (1 - betas[1]) * g**2
+            top = torch.maximum(top, v)
+            state[i] = (t, m, v, top)
+            p -= lr * (m / (1 - betas[0] ** t)) / ((top / (1 - betas[1] ** t)).sqrt() + eps)
+
+
+# %% wrong: clears_the_gradients
+"""Puts None into the list of gradients after each step."""
+import torch
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    with torch.no_grad():
+        for i, (p, g) in enumerate(zip(params, grads)):
+            if g is None:
+                continue
+            t, m, v = state.get(i, (0, 0, 0))
+            t += 1
+            m = betas[0] * m + (1 - betas[0]) * g
+            v = betas[1] * v + (1 - betas[1]) * g**2
+            state[i] = (t, m, v)
+            p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
+            grads[i] = None

@@ -318,3 +318,34 @@ def bytes_per_parameter(recipe):
     else:
         sizes = (4, 4, 0, 0, 0)
     return dict(zip(KEYS, sizes))
+
+
+# %% right: counter
+"""A Counter, with explicit zeros."""
+from collections import Counter
+
+
+def bytes_per_parameter(recipe):
+    table = {"fp32": "44044", "mixed": "22444", "mixed_fp32_grads": "24444", "bf16": "22022", "sgd": "44000"}
+    names = "weights gradients master_weights first_moment second_moment".split()
+    return Counter(dict(zip(names, map(int, table[recipe]))))
+
+
+# %% wrong: prefix
+"""Goes by the beginnings of names, so 'mixed_int8' passes."""
+
+
+def bytes_per_parameter(recipe):
+    if recipe.startswith("mixed_fp32"):
+        sizes = (2, 4, 4, 4, 4)
+    elif recipe.startswith("mixed"):
+        sizes = (2, 2, 4, 4, 4)
+    elif recipe.startswith("fp32"):
+        sizes = (4, 4, 0, 4, 4)
+    elif recipe.startswith("bf16"):
+        sizes = (2, 2, 0, 2, 2)
+    elif recipe.startswith("sgd"):
+        sizes = (4, 4, 0, 0, 0)
+    else:
+        raise ValueError(recipe)
+    return dict(zip(("weights", "gradients", "master_weights", "first_moment", "second_moment"), sizes))

@@ -219,3 +219,70 @@ def train_in_two_stages(model, make_optimizer, batches):
             optimizer.zero_grad()
             losses.append(loss.item())
     return losses
+
+
+# %% right: generator
+"""A generator that yields the losses of a stage."""
+import torch
+
+
+def stage(model, optimizer, batches):
+    for x, y in batches:
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        yield loss.item()
+
+
+def train_in_two_stages(model, make_optimizer, batches):
+    half = len(batches) // 2
+    losses = list(stage(model, make_optimizer(lr=0.1), batches[:half]))
+    losses.extend(stage(model, make_optimizer(lr=0.01), batches[half:]))
+    return losses
+
+
+# %% wrong: rates_swapped
+"""The slow rate first."""
+import torch
+
+
+def train_in_two_stages(model, make_optimizer, batches):
+    losses = []
+    half = len(batches) // 2
+    for lr, part in ((0.01, batches[:half]), (0.1, batches[half:])):
+        optimizer = make_optimizer(lr=lr)
+        for x, y in part:
+            loss = torch.nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+    return losses
+
+
+# %% wrong: bound_method
+"""A bound method, step = optimizer.step, holds the first optimizer through the second stage. [earns 1]"""
+import torch
+
+
+def train_in_two_stages(model, make_optimizer, batches):
+    losses = []
+    half = len(batches) // 2
+    optimizer = make_optimizer(lr=0.1)
+    step = optimizer.step
+    for x, y in batches[:half]:
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    del optimizer
+    optimizer = make_optimizer(lr=0.01)
+    for x, y in batches[half:]:
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses

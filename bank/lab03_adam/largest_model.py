@@ -197,3 +197,39 @@ def largest_model(recipe, budget_bytes, activation_bytes):
 def largest_model(recipe, budget_bytes, activation_bytes):
     each = {"fp32": 16, "mixed": 16, "mixed_fp32_grads": 18, "bf16": 8, "sgd": 8}[recipe]
     return max(0, int((budget_bytes - activation_bytes) / each))
+
+
+# %% right: long_division
+"""Long division in base 2."""
+SIZES = {"fp32": 16, "mixed": 16, "mixed_fp32_grads": 18, "bf16": 8, "sgd": 8}
+
+
+def largest_model(recipe, budget_bytes, activation_bytes):
+    each = SIZES[recipe]
+    left = budget_bytes - activation_bytes
+    count, power = 0, 1
+    while power * each <= left:
+        power *= 2
+    while power:
+        if (count + power) * each <= left:
+            count += power
+        power //= 2
+    return count
+
+
+# %% wrong: unknown_as_fp32
+"""fp32 for an unknown recipe."""
+
+
+def largest_model(recipe, budget_bytes, activation_bytes):
+    each = dict(fp32=16, mixed=16, mixed_fp32_grads=18, bf16=8, sgd=8).get(recipe, 16)
+    return max(0, budget_bytes - activation_bytes) // each
+
+
+# %% wrong: divides_apart
+"""Divides first, then subtracts."""
+
+
+def largest_model(recipe, budget_bytes, activation_bytes):
+    each = dict(fp32=16, mixed=16, mixed_fp32_grads=18, bf16=8, sgd=8)[recipe]
+    return max(0, budget_bytes // each - activation_bytes // each)

@@ -425,3 +425,140 @@ def measured_state_bytes(optimizer):
     for own in optimizer.state.values():
         look(own, 3)
     return sum(found.values())
+
+
+# %% right: by_params
+"""Goes through param_groups and asks with `in` first."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    seen, total = set(), 0
+
+    def add(x):
+        nonlocal total
+        if isinstance(x, torch.Tensor):
+            s = x.untyped_storage()
+            if s.data_ptr() in seen:
+                return
+            seen.add(s.data_ptr())
+            total += s.size()
+        elif isinstance(x, dict):
+            [add(y) for y in x.values()]
+        elif isinstance(x, (list, tuple)):
+            [add(y) for y in x]
+
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            if p in optimizer.state:
+                add(optimizer.state[p])
+    return total
+
+
+# %% wrong: by_the_views_address
+"""Remembers the views' own addresses, not the storages'."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def visit(x):
+        if torch.is_tensor(x):
+            found[x.data_ptr()] = x.untyped_storage().nbytes()
+        elif isinstance(x, dict):
+            for y in x.values():
+                visit(y)
+        elif isinstance(x, (list, tuple)):
+            for y in x:
+                visit(y)
+
+    visit(dict(optimizer.state))
+    return sum(found.values())
+
+
+# %% wrong: once_a_parameter
+"""Remembers storages for one parameter at a time."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    total = 0
+    for own in optimizer.state.values():
+        found = {}
+
+        def visit(x):
+            if torch.is_tensor(x):
+                s = x.untyped_storage()
+                found[s.data_ptr()] = s.nbytes()
+            elif isinstance(x, dict):
+                for y in x.values():
+                    visit(y)
+            elif isinstance(x, (list, tuple)):
+                for y in x:
+                    visit(y)
+
+        visit(own)
+        total += sum(found.values())
+    return total
+
+
+# %% wrong: remembers
+"""The set of storages is a default argument, kept between calls."""
+import torch
+
+
+def measured_state_bytes(optimizer, seen=set()):
+    total = 0
+    todo = list(optimizer.state.values())
+    while todo:
+        x = todo.pop()
+        if torch.is_tensor(x):
+            s = x.untyped_storage()
+            if s.data_ptr() not in seen:
+                seen.add(s.data_ptr())
+                total += s.nbytes()
+        elif isinstance(x, dict):
+            todo.extend(x.values())
+        elif isinstance(x, (list, tuple)):
+            todo.extend(x)
+    return total
+
+
+# %% wrong: changes_what_it_walks
+"""Takes entries out of the state's own containers while it walks."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+    todo = list(optimizer.state.values())
+    while todo:
+        x = todo.pop()
+        if torch.is_tensor(x):
+            found[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        elif isinstance(x, dict):
+            while x:
+                todo.append(x.popitem()[1])
+        elif isinstance(x, (list, tuple)):
+            todo.extend(x)
+    return sum(found.values())
+
+
+# %% wrong: first_parameter
+"""Looks at the first parameter's state."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+    todo = list(optimizer.state.values())[:1]
+    while todo:
+        x = todo.pop()
+        if torch.is_tensor(x):
+            found[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        elif isinstance(x, dict):
+            todo.extend(x.values())
+        elif isinstance(x, (list, tuple)):
+            todo.extend(x)
+    return sum(found.values())

@@ -250,3 +250,75 @@ def peak_of_step(shapes, activation_bytes, optimizer):
     if activation_bytes > extra:
         return 4 * total + activation_bytes, "backward"
     return 4 * total + extra, "step"
+
+
+# %% right: events
+"""A list of allocations and frees, whose running sum peaks."""
+from itertools import accumulate
+from math import prod
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * prod(s) for s in shapes]
+    log = [3 * sum(sizes), activation_bytes, sum(sizes)]
+    then = len(log)
+    log.append(-activation_bytes)
+    held = 0
+    for size in sizes if optimizer == "for-loop" else [sum(sizes)] if optimizer == "foreach" else []:
+        if optimizer == "for-loop":
+            log += [size, size, -size - held]
+            held = size
+        else:
+            log += [size, -size]
+    levels = list(accumulate(log))
+    where = levels.index(max(levels))
+    return max(levels), "backward" if where < then else "step"
+
+
+# %% wrong: at_the_largest
+"""The worst tensor is taken for the largest one. [earns 2]"""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    total = sum(sizes)
+    extra = {"foreach": total, "fused": 0}.get(optimizer)
+    if extra is None:
+        i = sizes.index(max(sizes))
+        extra = 2 * sizes[i] + (sizes[i - 1] if i else 0)
+    if activation_bytes > extra:
+        return 4 * total + activation_bytes, "backward"
+    return 4 * total + extra, "step"
+
+
+# %% wrong: with_the_next
+"""The tensor after instead of the one before. [earns 2]"""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    total = sum(sizes)
+    extra = {"foreach": total, "fused": 0}.get(optimizer)
+    if extra is None:
+        extra = max(2 * own + after for own, after in zip(sizes, [*sizes[1:], 0]))
+    if activation_bytes > extra:
+        return 4 * total + activation_bytes, "backward"
+    return 4 * total + extra, "step"
+
+
+# %% wrong: first_left_out
+"""Pairs only, so the first tensor by itself is never the worst. [earns 1]"""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    total = sum(sizes)
+    extra = {"foreach": total, "fused": 0}.get(optimizer)
+    if extra is None:
+        extra = max(2 * own + before for before, own in zip(sizes, sizes[1:]))
+    if activation_bytes > extra:
+        return 4 * total + activation_bytes, "backward"
+    return 4 * total + extra, "step"

@@ -461,3 +461,49 @@ def of_tensor(shape, optimizer):
 
 def state_bytes(shapes, optimizer):
     return sum(of_tensor(shape, optimizer) for shape in shapes)
+
+
+# %% right: real_tensors
+"""Makes the state as tensors, and adds up nbytes."""
+import torch
+
+
+def state_bytes(shapes, optimizer):
+    total = 0
+    for shape in shapes:
+        p = torch.empty(shape, device="meta")
+        if optimizer == "momentum":
+            kept = [torch.empty_like(p)]
+        elif optimizer == "adam":
+            kept = [torch.empty_like(p)] * 2
+        elif optimizer == "adafactor":
+            kept = [p.sum(-1), p.sum(-2)] if p.dim() > 1 else [p]
+        elif optimizer == "adam8bit":
+            codes = torch.empty_like(p, dtype=torch.uint8)
+            kept = [codes, torch.empty(len(codes.flatten().split(256)), device="meta")] * 2
+        else:
+            kept = []
+        total += sum(x.nbytes for x in kept)
+    return total
+
+
+# %% wrong: not_factored_if_flat
+"""Adafactor looks at dimensions larger than 1."""
+import math
+
+
+def state_bytes(shapes, optimizer):
+    total = 0
+    for shape in shapes:
+        n = math.prod(shape)
+        if optimizer == "momentum":
+            total += 4 * n
+        elif optimizer == "adam":
+            total += 8 * n
+        elif optimizer == "adafactor" and len([d for d in shape if d > 1]) >= 2:
+            total += 4 * (n // shape[-1] + n // shape[-2])
+        elif optimizer == "adafactor":
+            total += 4 * n
+        elif optimizer == "adam8bit":
+            total += 2 * (n + 4 * math.ceil(n / 256))
+    return total

@@ -332,3 +332,106 @@ def step_in_backward(params, lr=1e-3):
                 hook.remove()
 
     return Handle()
+
+
+# %% right: exit_stack
+"""ExitStack with a remove that closes it; partial."""
+from contextlib import ExitStack
+from functools import partial
+
+import torch
+
+
+@torch.no_grad()
+def _sgd(lr, p):
+    p -= lr * p.grad
+    p.grad = None
+
+
+class Hooks(ExitStack):
+    def remove(self):
+        self.close()
+
+
+def step_in_backward(params, lr=1e-3):
+    hooks = Hooks()
+    for p in params:
+        hooks.callback(p.register_post_accumulate_grad_hook(partial(_sgd, lr)).remove)
+    return hooks
+
+
+# %% right: switch
+"""remove() flips a switch that the hooks look at."""
+import torch
+
+
+class Stepper:
+    def __init__(self, params, lr):
+        self.on, self.lr = True, lr
+        for p in params:
+            p.register_post_accumulate_grad_hook(self)
+
+    @torch.no_grad()
+    def __call__(self, p):
+        if self.on:
+            p.copy_(p.sub(p.grad, alpha=self.lr))
+            p.grad = None
+
+    def remove(self):
+        self.on = False
+
+
+def step_in_backward(params: list, lr: float = 1e-3):
+    return Stepper(params, lr)
+
+
+# %% wrong: shared
+"""The handles lie in one global list, so remove() takes away those of other models. [earns 2]"""
+import torch
+
+HANDLES = []
+
+
+class Handle:
+    def remove(self):
+        while HANDLES:
+            HANDLES.pop().remove()
+
+
+def step_in_backward(params, lr=1e-3):
+    def hook(p):
+        with torch.no_grad():
+            p -= lr * p.grad
+        p.grad = None
+
+    for p in params:
+        HANDLES.append(p.register_post_accumulate_grad_hook(hook))
+    return Handle()
+
+
+# %% wrong: lr_in_a_global
+"""The hooks read the rate from a global that the next call overwrites. [earns 2]"""
+import torch
+
+RATE = 1e-3
+
+
+def hook(p):
+    with torch.no_grad():
+        p -= RATE * p.grad
+    p.grad = None
+
+
+class Handle:
+    def __init__(self, handles):
+        self.handles = handles
+
+    def remove(self):
+        for h in self.handles:
+            h.remove()
+
+
+def step_in_backward(params, lr=1e-3):
+    global RATE
+    RATE = lr
+    return Handle([p.register_post_accumulate_grad_hook(hook) for p in params])

@@ -446,3 +446,27 @@ def step_timeline(param_bytes, activation_bytes, events):
             g = param_bytes
         live.append(param_bytes + a + g + s)
     return live
+
+
+# %% wrong: every_backward_counts
+"""A step needs a backward since the last step."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = s = 0
+    fresh = False
+    out = []
+    for event in events:
+        if event == "forward":
+            a += activation_bytes
+        elif event == "backward":
+            a -= activation_bytes
+            g = param_bytes
+            fresh = True
+        elif event == "step" and fresh:
+            s = 2 * param_bytes
+            fresh = False
+        elif event == "zero_grad(set_to_none=True)":
+            g = 0
+        out.append(param_bytes + a + g + s)
+    return out

@@ -426,3 +426,50 @@ def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
         total += loss.item()
     torch.set_grad_enabled(False)
     return total
+
+
+# %% right: tensor_split
+"""Pieces as equal as possible, none above micro_batch."""
+import math
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    n = len(inputs)
+    count = math.ceil(n / micro_batch)
+    parts = []
+    for x, y in zip(inputs.tensor_split(count), targets.tensor_split(count)):
+        loss = loss_fn(model(x), y)
+        (loss * x.shape[0] / n).backward()
+        parts.append(float(loss.detach()) * x.shape[0] / n)
+    return math.fsum(parts)
+
+
+# %% right: backward_gradient
+"""Passes the share as backward's gradient; last samples first."""
+import torch
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    n, mean = inputs.size(0), 0.0
+    for start in reversed(range(0, n, micro_batch)):
+        part = slice(start, start + micro_batch)
+        x, y = inputs[part], targets[part]
+        loss = loss_fn(model(x), y)
+        share = y.size(0) / n
+        loss.backward(torch.full_like(loss, share))
+        mean += share * loss.tolist()
+        del loss
+    return mean
+
+
+# %% wrong: mse_only
+"""Its own mean squared error, whatever loss_fn is."""
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = ((model(x) - y) ** 2).mean() * (len(x) / len(inputs))
+        loss.backward()
+        total += loss.item()
+    return total

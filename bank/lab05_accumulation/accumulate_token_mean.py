@@ -542,3 +542,43 @@ def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100)
         (loss / counted).backward()
         total += loss.item() / counted
     return total
+
+
+# %% right: masked_rows
+"""Takes the counted logits by a mask, nll_loss of log_softmax."""
+import torch
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    mask = labels.ne(ignore_index)
+    n = int(mask.count_nonzero())
+    if not n:
+        return 0.0
+    total = 0.0
+    for start in range(0, len(tokens), micro_batch):
+        rows = slice(start, start + micro_batch)
+        here = mask[rows]
+        logits = model(tokens[rows])[here]
+        loss = F.nll_loss(F.log_softmax(logits, -1), labels[rows][here], reduction="sum") / n
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: nan_in_a_micro_batch
+"""Right weights, but a mean where no token counts is 0 / 0."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten(), ignore_index=ignore_index)
+        loss = loss * ((y != ignore_index).sum().item() / counted)
+        loss.backward()
+        total += loss.item()
+    return total

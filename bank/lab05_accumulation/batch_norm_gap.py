@@ -351,3 +351,56 @@ def batch_norm_gap(model, x, micro_batch):
     twin = copy.deepcopy(model).train()
     pieces = torch.cat([twin(piece) for piece in x.split(micro_batch)])
     return (twin(x) - pieces).abs().max().item()
+
+
+# %% right: state_put_back
+"""Saves modes and statistics, and puts them back in finally."""
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    modes = {m: m.training for m in model.modules()}
+    saved = {k: v.clone() for k, v in model.state_dict().items()}
+    try:
+        model.train()
+        with torch.no_grad():
+            whole = model(x)
+            gap = 0.0
+            for start in range(0, len(x), micro_batch):
+                piece = slice(start, start + micro_batch)
+                gap = max(gap, (model(x[piece]) - whole[piece]).abs().max().item())
+        return gap
+    finally:
+        model.load_state_dict(saved)
+        for m, mode in modes.items():
+            m.training = mode
+
+
+# %% wrong: max_of_means
+"""The largest of the samples' mean differences."""
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        return (twin(x) - torch.cat([twin(p) for p in x.split(micro_batch)])).abs().mean(1).max().item()
+
+
+# %% wrong: aliased_state
+"""Keeps state_dict() itself, whose tensors are the model's."""
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    modes = [m.training for m in model.modules()]
+    saved = model.state_dict()
+    model.train()
+    with torch.no_grad():
+        gap = (model(x) - torch.cat([model(p) for p in x.split(micro_batch)])).abs().max().item()
+    model.load_state_dict(saved)
+    for m, mode in zip(model.modules(), modes):
+        m.training = mode
+    return gap

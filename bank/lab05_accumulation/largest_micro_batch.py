@@ -488,3 +488,86 @@ def largest_micro_batch(run, upper):
         except PeakmemError:
             too_large = middle
     return fits
+
+
+# %% right: shrinking_range
+"""A while loop over a range object that shrinks."""
+import peakmem
+
+
+def largest_micro_batch(run, upper):
+    sizes = range(1, upper + 1)
+    while sizes:
+        k = len(sizes) // 2
+        try:
+            run(sizes[k])
+        except peakmem.OutOfMemory:
+            sizes = sizes[:k]
+        else:
+            sizes = sizes[k + 1 :]
+    return sizes.start - 1
+
+
+# %% wrong: broad_in_the_loop
+"""The first run catches OutOfMemory alone, the loop every error. [earns 1]"""
+import peakmem
+
+
+def largest_micro_batch(run, upper):
+    try:
+        run(1)
+    except peakmem.OutOfMemory:
+        return 0
+    low, high = 1, upper + 1
+    while high - low > 1:
+        mid = (low + high) // 2
+        try:
+            run(mid)
+            low = mid
+        except Exception:
+            high = mid
+    return low
+
+
+# %% wrong: ends_then_broad
+"""Both ends catch OutOfMemory alone, the loop every error. [earns 1]"""
+import peakmem
+
+
+def largest_micro_batch(run, upper):
+    try:
+        run(upper)
+        return upper
+    except peakmem.OutOfMemory:
+        pass
+    if upper == 1:
+        return 0
+    try:
+        run(1)
+    except peakmem.OutOfMemory:
+        return 0
+    low, high = 1, upper
+    while high - low > 1:
+        mid = (low + high) // 2
+        try:
+            run(mid)
+            low = mid
+        except Exception:
+            high = mid
+    return low
+
+
+# %% wrong: catches_runtime_error
+"""Takes a full memory for a RuntimeError, as torch's own was once."""
+
+
+def largest_micro_batch(run, upper):
+    fits, too_large = 0, upper + 1
+    while too_large - fits > 1:
+        middle = (fits + too_large) // 2
+        try:
+            run(middle)
+            fits = middle
+        except RuntimeError:
+            too_large = middle
+    return fits

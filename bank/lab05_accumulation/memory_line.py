@@ -183,3 +183,38 @@ def memory_line(batch_sizes, peaks):
     x, y = np.asarray(batch_sizes, float), np.asarray(peaks, float)
     left = np.array([[len(x), x.sum()], [x.sum(), (x * x).sum()]])
     return np.linalg.solve(left, [y.sum(), (x * y).sum()])
+
+
+# %% right: pairs_weighted
+"""The slope as a mean of all pairs' slopes, weighted by squared distances."""
+from itertools import combinations
+
+
+def memory_line(batch_sizes, peaks):
+    points = list(zip(map(int, batch_sizes), map(int, peaks)))
+    up = sum((b[0] - a[0]) * (b[1] - a[1]) for a, b in combinations(points, 2))
+    across = sum((b[0] - a[0]) ** 2 for a, b in combinations(points, 2))
+    n = len(points)
+    return (sum(p[1] for p in points) * across - up * sum(p[0] for p in points)) / (n * across), up / across
+
+
+# %% wrong: covariance_by_one_less
+"""np.cov divides by n - 1, np.var by n."""
+import numpy as np
+
+
+def memory_line(batch_sizes, peaks):
+    slope = np.cov(batch_sizes, peaks)[0, 1] / np.var(batch_sizes)
+    return float(np.mean(peaks) - slope * np.mean(batch_sizes)), float(slope)
+
+
+# %% wrong: variance_by_one_less
+"""A mean of products, and torch.var, which divides by one less."""
+import torch
+
+
+def memory_line(batch_sizes, peaks):
+    x = torch.tensor([float(size) for size in batch_sizes], dtype=torch.float64)
+    y = torch.tensor([float(peak) for peak in peaks], dtype=torch.float64)
+    slope = ((x - x.mean()) * (y - y.mean())).mean() / x.var()
+    return (y.mean() - slope * x.mean()).item(), slope.item()

@@ -769,3 +769,75 @@ def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, sch
             scheduler.step()
         updates += 1
     return updates
+
+
+# %% right: sentinel
+"""Chains a sentinel to the loader; sums, and divides gradients before the step."""
+from itertools import chain
+
+import torch
+
+
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    updates = held = 0
+    for batch in chain(loader, [None]):
+        if batch is not None:
+            model(*batch).backward()
+            held += 1
+        if held == accumulation_steps or (batch is None and held):
+            with torch.no_grad():
+                for p in model.parameters():
+                    if p.grad is not None:
+                        p.grad /= held
+            if max_norm is not None:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=max_norm)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=False)
+            if scheduler:
+                scheduler.step()
+            updates, held = updates + 1, 0
+    return updates
+
+
+# %% wrong: takes_pairs
+"""Takes each batch for a pair (x, y). [earns 2]"""
+from itertools import islice
+
+import torch
+
+
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    it, updates = iter(loader), 0
+    while group := list(islice(it, accumulation_steps)):
+        for x, y in group:
+            (model(x, y) / len(group)).backward()
+        if max_norm is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        if scheduler is not None:
+            scheduler.step()
+        updates += 1
+    return updates
+
+
+# %% wrong: clips_to_one
+"""Clips to 1.0 whatever max_norm says. [earns 3]"""
+from itertools import islice
+
+import torch
+
+
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    it, updates = iter(loader), 0
+    while group := list(islice(it, accumulation_steps)):
+        for batch in group:
+            (model(*batch) / len(group)).backward()
+        if max_norm is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        if scheduler is not None:
+            scheduler.step()
+        updates += 1
+    return updates

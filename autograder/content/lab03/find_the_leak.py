@@ -77,6 +77,7 @@ find_the_leak = leak_task(
             "velocity_carried_over": _with(restarts=lambda number, first: number == 0),
             "optimizer_each_batch": _with(restarts=lambda number, first: True),
             "one_rate": _with(rates=(0.1, 0.1)),
+            "rates_swapped": _with(rates=(0.01, 0.1)),
             "gradients_add_up": _with(clears=False),
             "longer_first_stage": _with(first_stage=lambda n: n - n // 2),
         },
@@ -84,16 +85,18 @@ find_the_leak = leak_task(
         mistakes={
             "velocity_carried_over": "Your second stage continues with the velocity of the first. "
             "That saves memory, but gives other results: each stage starts with a new optimizer.",
-            "optimizer_each_batch": "You make an optimizer for each batch, so no velocity is ever "
-            "kept. Make one for each stage.",
+            "optimizer_each_batch": "No velocity is kept from batch to batch, as if each had an "
+            "optimizer of its own, or none. Make one for each stage.",
             "one_rate": "Your second stage trains at the first one's rate. It is 0.01 there.",
+            "rates_swapped": "Your stages have each other's rate. The first trains at 0.1, the "
+            "second at 0.01.",
             "gradients_add_up": "Your gradients are never cleared, so each step sees the sum of "
             "all earlier ones. Call zero_grad() after each step.",
             "longer_first_stage": "Of an odd number of batches, the first stage takes the smaller "
             "half: len(batches) // 2.",
-            "first_optimizer_stays": "The first stage's velocity is still live in the second: some "
-            "name, list or closure holds its optimizer. Drop it before the second one's first "
-            "step.",
+            "first_optimizer_stays": "One P too much is live in the second stage, as a rule the "
+            "first one's velocity: some name, list or closure holds its optimizer. Drop it before "
+            "the second one's first step.",
         },
     )
 )

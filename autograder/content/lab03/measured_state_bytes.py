@@ -88,6 +88,27 @@ def _reads_each_parameters_state(state: State) -> int | str:
     return _measured(state) if len(state["trees"]) == len(state["parameters"]) else "changed"
 
 
+def _changes_what_it_walks(state: State) -> int | str:
+    """Takes things out of the state's containers, or puts others in."""
+    return "changed" if any(state["trees"]) else _measured(state)
+
+
+def _remembers(state: State) -> int | str:
+    """Leaves storages out that an earlier call has counted."""
+    found = _measured(state)
+    return "another result when called again" if found else found
+
+
+def _by_address(state: State) -> int:
+    """Takes the addresses of views for those of their storages."""
+    starts = {(view["storage"], view["start"]) for view in _reached(state)}
+    return sum(_storage_bytes(state, storage) for storage, _ in starts)
+
+
+def _once_a_parameter(state: State) -> int:
+    return sum(_bytes(state, list(_views(tree))) for tree in state["trees"])
+
+
 def _view(storage: int, start: int, stop: int) -> dict[str, int]:
     return {"storage": storage, "start": start, "stop": stop}
 
@@ -144,7 +165,7 @@ def _shared(rng: np.random.Generator) -> dict[str, Any]:
     """Two parameters' moments in one flat buffer, part of which no view covers."""
     n, m, spare = (int(size) for size in rng.integers(3, 500, 3))
     trees = [
-        {"m": _view(0, 0, n), "v": _view(1, 0, n), "again": [_view(1, 0, n)]},
+        {"m": _view(0, 0, n), "v": _view(1, 0, n), "again": [_view(1, 0, n), _view(0, 1, n)]},
         {"m": _view(0, n, n + m), "v": _view(1, n, n + m), "pair": (_view(0, 0, 1),)},
     ]
     return _state([n, m], [n + m + spare, n + m], trees)
@@ -187,6 +208,10 @@ measured_state_bytes = Task(
         _measured,
         {
             "changes_the_state": _reads_each_parameters_state,
+            "changes_what_it_walks": _changes_what_it_walks,
+            "remembers": _remembers,
+            "by_the_views_address": _by_address,
+            "once_a_parameter": _once_a_parameter,
             "views_counted": lambda state: sum(
                 _view_bytes(state, view) for view in _reached(state)
             ),
@@ -212,6 +237,16 @@ measured_state_bytes = Task(
         "changes_the_state": "Your function changed the optimizer's state. Reading "
         "optimizer.state[param] makes an empty entry where there is none: go through "
         "optimizer.state.values().",
+        "changes_what_it_walks": "Your function changed the optimizer's state while it looked "
+        "through it. Leave its dicts and lists as they are: pop() and popitem() empty them.",
+        "remembers": "Your function finds less when it is called again with the same optimizer: "
+        "it remembers storages from earlier calls. Start each call with an empty dict or set; a "
+        "default argument or a global outlives the call.",
+        "by_the_views_address": "Your function tells storages apart by the address of a view, "
+        "tensor.data_ptr(), so views that start at different values count a storage again. Go by "
+        "tensor.untyped_storage().data_ptr().",
+        "once_a_parameter": "Your function counts a storage again for each parameter whose state "
+        "reaches it. Two parameters may share one: count it once for the whole optimizer.",
         "views_counted": "Your function counts the bytes of views. Two views of one storage share "
         "its memory, and a view of a part keeps all of it: count each storage once, as a whole.",
         "shared_counted_twice": "Your function counts a storage for each tensor that uses it. "

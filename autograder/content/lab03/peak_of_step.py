@@ -95,6 +95,16 @@ def _wraps(sizes: list[int]) -> int:
     return max(2 * own + sizes[i - 1] for i, own in enumerate(sizes))
 
 
+def _at_the_largest(sizes: list[int]) -> int:
+    """The largest tensor and the one before it, which needn't be the worst pair."""
+    largest = sizes.index(max(sizes))
+    return 2 * sizes[largest] + [0, *sizes][largest]
+
+
+def _with_the_next(sizes: list[int]) -> int:
+    return max(2 * own + after for own, after in zip(sizes, [*sizes[1:], 0], strict=True))
+
+
 def _less(parameters: int) -> Callable[..., Peak]:
     """The reference, without so many times P."""
 
@@ -126,6 +136,8 @@ _MUTANTS: Mapping[str, Callable[..., Peak]] = {
     "one_temporary": _for_loop(max),
     "three_of_the_largest": _for_loop(lambda sizes: 3 * max(sizes)),
     "last_before_first": _for_loop(_wraps),
+    "at_the_largest": _for_loop(_at_the_largest),
+    "with_the_next": _for_loop(_with_the_next),
     "activations_stay": _activations_stay,
     "no_gradients_in_backward": _no_gradients_in_backward,
     "moments_forgotten": _less(2),
@@ -216,6 +228,10 @@ peak_of_step = Task(
         "size. The third is as large as the tensor before it, which may be smaller.",
         "last_before_first": "Your for-loop's first tensor has the last one before it: sizes[-1]. "
         "It has none.",
+        "at_the_largest": "Your for-loop peaks at the largest tensor. A smaller one right after it "
+        "can be worse, since the large quotient is still live: take the maximum over all tensors.",
+        "with_the_next": "Your for-loop adds the tensor after each one. What is still live is the "
+        "quotient of the tensor before it.",
         "activations_stay": "Your step still holds the activations. Backward has freed them.",
         "no_gradients_in_backward": "Your backward leaves out the gradients. By the exercise's "
         "convention they are all live at its end, besides the activations: 4P + A.",

@@ -23,7 +23,7 @@ _RECIPES: Mapping[str, tuple[int, ...]] = {
 }
 
 
-_UNKNOWN = ("fp16", "MIXED", "")
+_UNKNOWN = ("fp16", "MIXED", "", "mixed_fp16", "my_sgd")
 _LOUD = {"ValueError", "KeyError"}  # a dict's own KeyError tells of a misspelt recipe just as well
 
 
@@ -149,7 +149,8 @@ def _largest_cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": drawn}),
         Case(("value",), {"calls": [*drawn, too_small]}),
         Case(("value",), {"calls": edges + [[r, 100, 100] for r in _RECIPES]}, fixed=True),
-        Case(("value",), {"calls": [[name, 1000, 100] for name in _UNKNOWN]}),
+        # The known ones too, so that one size for all unknown recipes isn't taken for one for all.
+        Case(("value",), {"calls": [[name, 1000, 100] for name in (*_RECIPES, *_UNKNOWN)]}),
     ]
 
 
@@ -171,6 +172,9 @@ largest_model = Task(
             "activations_forgotten": lambda recipe, b, a: _filled(sum(_RECIPES[recipe]), b),
             "activations_added": lambda recipe, b, a: _filled(sum(_RECIPES[recipe]), b + a),
             "rounded_up": lambda recipe, b, a: -(-max(0, b - a) // sum(_RECIPES[recipe])),
+            "divides_apart": lambda recipe, b, a: max(
+                0, b // sum(_RECIPES[recipe]) - a // sum(_RECIPES[recipe])
+            ),
             "divides_floats": lambda recipe, b, a: int(max(0, b - a) / sum(_RECIPES[recipe])),
             "negative": lambda recipe, b, a: (b - a) // sum(_RECIPES[recipe]),
             "not_whole": lambda recipe, b, a: max(0, b - a) / sum(_RECIPES[recipe]),
@@ -201,6 +205,8 @@ largest_model = Task(
         "the activations first.",
         "activations_added": "Your result adds the activations to the budget. Subtract them.",
         "rounded_up": "Your result rounds up, so the last parameter does not fit. Round down.",
+        "divides_apart": "You divide the budget and the activations apart, and round twice. "
+        "Subtract first, then divide.",
         "negative": "Where the activations alone are over the budget, the answer is 0.",
         "divides_floats": "You divide with /, and beyond 2**53 a float doesn't hold every whole "
         "number. Divide with //.",

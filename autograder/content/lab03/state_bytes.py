@@ -73,6 +73,11 @@ def _flattened(shape: Shape) -> int:
     return 4 * (shape[0] + math.prod(shape[1:]))
 
 
+def _is_wide(shape: Shape) -> bool:
+    """Tell whether two dimensions are larger than 1."""
+    return sum(size > 1 for size in shape) > 1
+
+
 def _blocks_over_all(shapes: Sequence[Shape], name: str) -> int:
     if name != "adam8bit":
         return state_bytes_of(shapes, name)
@@ -93,12 +98,14 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         (),
     ]
     edges = [(16, 16), (512,), (257,), (3, 171)]  # whole blocks, and one value more
+    flat = [(1, 171), (90, 1), (1, 1, 7)]  # matrices whose means take more than their values
     small = ("adafactor", "adam8bit")
     simple = [[shapes, name] for name in ("sgd", "momentum", "adam")]
     return [
         Case(("value",), {"calls": [*simple, [[], "adam"]]}),
         Case(("value",), {"calls": [[s, name] for name in small for s in (shapes[:3], shapes)]}),
         Case(("value",), {"calls": [[edges, name] for name in small]}, fixed=True),
+        Case(("value",), {"calls": [[flat, name] for name in small]}),
     ]
 
 
@@ -123,6 +130,9 @@ state_bytes = Task(
             ),
             "sum_of_sizes": _but(
                 "adafactor", lambda s: 4 * (sum(s) if len(s) > 1 else math.prod(s))
+            ),
+            "not_factored_if_flat": _but(
+                "adafactor", lambda s: _adafactor(s) if _is_wide(s) else 4 * math.prod(s)
             ),
             "not_factored": _but("adafactor", lambda shape: 4 * math.prod(shape)),
             "first_moment_in_adafactor": _but(
@@ -156,13 +166,15 @@ state_bytes = Task(
         "sum_of_sizes": "Your Adafactor adds up the sizes of all dimensions. That holds for a "
         "matrix alone: a tensor of three or more dimensions is a stack of matrices, each with rows "
         "and columns of its own, so n / last + n / second last.",
+        "not_factored_if_flat": "Your Adafactor keeps a value for each parameter of a matrix with "
+        "one row or one column. A dimension of size 1 is a dimension: it keeps both means.",
         "not_factored": "Your Adafactor keeps a value for each parameter. For two or more "
         "dimensions it keeps means over the last two of them.",
         "first_moment_in_adafactor": "Your Adafactor keeps a first moment. The exercise's has "
         "none.",
         "no_scales": "Your 8-bit Adam has no scales: each block of 256 values needs a float32.",
-        "scales_once": "Your 8-bit Adam has one scale per block. Both moments have scales of their "
-        "own: 2 (n + 4 blocks).",
+        "scales_once": "Your 8-bit Adam has 4 bytes of scales per block. Both moments have float32 "
+        "scales of their own: 2 (n + 4 blocks).",
         "blocks_rounded_down": "Your 8-bit Adam drops the last block where it is short. It has a "
         "scale too: round the number of blocks up.",
         "blocks_over_all_tensors": "Your 8-bit Adam cuts all tensors together into blocks. Each "

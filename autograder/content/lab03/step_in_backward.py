@@ -10,6 +10,7 @@ import numpy as np
 
 from autograder.content.lab03.adam_step import NO_TORCH_OPTIM
 from autograder.content.lab03.lean_adam_step import SLACK_BYTES
+from autograder.model.compare import same
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 
 __all__ = ["step_in_backward"]
@@ -18,6 +19,7 @@ _SAME, _LIVE = "same result", "gradients live at once"
 _SLACK_BYTES = 64 * 1024  # activations' gradients, and the grader's own
 _TOLERANCE = 1e-9
 _DEFAULT_LR = 1e-3
+_OTHER_LR = 0.5  # of the probe's second call
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -79,6 +81,8 @@ def _same_result(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding
     uphill = [2 * w - s for w, s in zip(weights, stepped, strict=True)]
     if _close(first, uphill):
         return Finding(False, "", ("uphill",))
+    if _close(first, _after(weights, _OTHER_LR)[0]):
+        return Finding(False, "A later call with lr=0.5 changed the first one's lr.", ("shared",))
     if not _close(first, stepped):
         return Finding(False, "After backward the parameters are not param - lr * grad.")
     if not all(one is False for one in left):
@@ -89,6 +93,9 @@ def _same_result(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding
         return Finding(False, "", ("remove_does_nothing",))
     if not _close(value["gradients"], gradients):
         return Finding(False, "After remove() the gradients are not those of backward.")
+    if not same(1 - _OTHER_LR, value.get("other")):
+        said = "remove() of the first call's object took the step of another call's parameter away."
+        return Finding(False, said, ("shared",))
     return Finding(True)
 
 
@@ -169,6 +176,9 @@ step_in_backward = Task(
         "uphill": "Your step goes uphill: subtract lr times the gradient.",
         "gradients_stay": "Your gradients stay after they are used. Set param.grad = None at the "
         "end of a hook that runs after the gradient was accumulated.",
+        "shared": "Your function shares hooks or the lr between calls, as a global or a class "
+        "attribute does. Another model may step at the same time: keep both in the call's own "
+        "variables.",
         "remove_does_nothing": "After remove() a backward must leave the parameters alone and keep "
         "their gradients. Remove the hooks of all parameters.",
     },

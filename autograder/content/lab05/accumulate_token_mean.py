@@ -135,7 +135,11 @@ def _mutants(inputs: Mapping[str, Any]) -> dict[str, list[Outcome]]:
     samples, count = sum(t.sizes), len(t.sizes)
     some = max(sum(c > 0 for c in t.counts), 1)
     shares = [size / samples for size in t.sizes]
+    nothing = [np.full_like(start, np.nan) for start in t.before]
+    nans = [Outcome(np.nan, g) for g in (nothing, t.before, t.right().gradients)]
     mutants = {
+        "nan_where_none": [] if sum(t.counts) else nans,
+        "nan_in_a_micro_batch": [] if all(t.counts) else nans,
         "mean_of_means": [t.by([m / n for m in ms]) for ms in (means, safe) for n in (count, some)],
         "no_division": [t.by(means), t.by(safe)],
         "weighted_by_samples": [
@@ -152,11 +156,9 @@ def _mutants(inputs: Mapping[str, Any]) -> dict[str, list[Outcome]]:
     mutants["other_mode"] = [_Tokens(inputs, ignored, other_mode=True).right()]
     mutants["shifts_again"] = [_Tokens(inputs, ignored, shift=1).right()]
     if not sum(t.counts):
-        nothing = [np.full_like(start, np.nan) for start in t.before]
-        mutants["nan_where_none"] = [Outcome(np.nan, nothing), Outcome(np.nan, t.before)]
-        mutants["mean_of_means"] += mutants["nan_where_none"]
-        mutants["no_division"] += mutants["nan_where_none"]
-        mutants["weighted_by_samples"] += mutants["nan_where_none"]
+        mutants["mean_of_means"] += nans
+        mutants["no_division"] += nans
+        mutants["weighted_by_samples"] += nans
     return mutants
 
 
@@ -196,7 +198,7 @@ def _compared(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
     said = (
         f"With {counted} counted tokens per sample, micro_batch={inputs['micro_batch']} and "
         f"ignore_index={ignored}: {what} the mean over all counted tokens; expected the loss "
-        f"{right.loss:.6g}, got {show(loss)}."
+        f"{right.loss:.10g}, got {show(loss)}."
     )
     return Finding(False, said, tuple(names))
 
@@ -214,6 +216,8 @@ accumulate_token_mean = Task(
         "other_mode": OTHER_MODE,
         "nan_where_none": "Where no token of the batch counts, the answer is 0.0 and there is no "
         "gradient. Your division by 0 made NaN.",
+        "nan_in_a_micro_batch": "A micro-batch without a counted token makes your result NaN: its "
+        "mean is 0 / 0. Take its sum instead (reduction='sum'), which is 0, or leave it out.",
         "mean_of_means": "You average the means of the micro-batches. One with few counted tokens "
         "then weighs as much as a full one. Divide sums by the number of counted tokens of the "
         "whole batch.",
@@ -221,7 +225,8 @@ accumulate_token_mean = Task(
         "tokens, so weight them by the tokens that count.",
         "no_division": "You add up means over micro-batches. Sum the tokens' losses of each "
         "(reduction='sum'), and divide by the number of counted tokens of the whole batch.",
-        "sum_of_tokens": "You add up the tokens' losses without dividing by their number.",
+        "sum_of_tokens": "You add up the tokens' losses without dividing by their number. Divide "
+        "each micro-batch's sum before backward(): dividing the result alone leaves .grad alone.",
         "counts_by_default_index": "Your count treats -100 as the ignored label, whatever "
         "ignore_index says.",
         "counts_ignored_tokens": "You divide by the number of all tokens, ignored ones included. "

@@ -54,6 +54,7 @@ def simulate(inputs: Mapping[str, Any], mutant: str = "") -> dict[str, Any]:
     return {
         "value": count,
         "events": training.events,
+        "clips": inputs["max_norm"] is not None,
         "gradients": training.noted,
         "clean": mutant not in _DIRTY or not batches,
         "waiting": 0,
@@ -71,9 +72,9 @@ class _Training:
         self.events: list[str] = []
 
     def backward(self, model: Regression, batch: list[Array], divisor: int) -> None:
-        x, y = (torch.tensor(array) for array in batch)
+        arguments = (torch.tensor(array) for array in batch)
         whole = self._mutant in ("no_division", "updates_each")
-        own = gradients_of(model, model(x, y) / (1 if whole else divisor))
+        own = gradients_of(model, model(*arguments) / (1 if whole else divisor))
         if self._mutant == "clears_each":
             self.sum = None
         old = self.sum or [np.zeros_like(gradient) for gradient in own]

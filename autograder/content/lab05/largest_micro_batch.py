@@ -16,9 +16,11 @@ __all__ = ["largest_micro_batch"]
 
 
 def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
-    def case(upper: int, fits: int, *, broken: str = "", fixed: bool = False) -> Case:
+    def case(
+        upper: int, fits: int, *, broken: str = "", good_runs: int = 0, fixed: bool = False
+    ) -> Case:
         parts = ("right",) if broken else ("right", "few runs")
-        secret = {"fits": fits, "broken": broken}
+        secret = {"fits": fits, "broken": broken, "good_runs": good_runs}
         return Case(parts, {"upper": upper}, secret=secret, fixed=fixed)
 
     upper = int(rng.integers(20, 3000))
@@ -27,14 +29,20 @@ def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
         case(upper, upper),
         case(upper, 0),
         *(case(upper, int(rng.integers(1, upper)), broken=reply) for reply in _ERRORS),
+        *(  # a search may treat its first runs, of 1 and of upper, otherwise
+            case(upper, int(rng.integers(1, upper)), broken=reply, good_runs=1 + 2 * (number % 2))
+            for number, reply in enumerate(_ERRORS)
+        ),
     ]
     edges = [(1, 0), (1, 1), (2, 1), (3, 2), (4096, 2), (1024, 1023), (1000, 512), (1025, 513)]
     return drawn + [case(u, f, fixed=True) for u, f in edges]
 
 
 def _micro_batch_runs(case: Case) -> Callable[[Any], Any]:
+    runs = itertools.count()
+
     def reply(question: Any) -> str:
-        if case.secret["broken"]:
+        if next(runs) >= case.secret["good_runs"] and case.secret["broken"]:
             return str(case.secret["broken"])
         if type(question) is not int:
             return "broken"
@@ -49,9 +57,11 @@ def _judge_micro_batch(case: Case, answer: Answer) -> Mapping[str, Finding]:
     kind, found = answer.value
     if not isinstance(kind, str):
         return dict.fromkeys(case.parts, Finding(False, "The answer came back garbled."))
-    if case.secret["broken"]:
-        return {"right": _passes_errors_on(case.secret["broken"], kind, found)}
     upper = case.inputs["upper"]
+    if case.secret["broken"]:
+        if len(answer.asked) <= case.secret["good_runs"]:  # it was lucky
+            return {"right": _finds(case.secret["fits"], upper, kind, found)}
+        return {"right": _passes_errors_on(case.secret["broken"], kind, found)}
     right = _finds(case.secret["fits"], upper, kind, found)
     if right.ok and (outside := _outside(upper, answer.asked)):
         right = outside
@@ -80,7 +90,9 @@ _ERRORS = {
     "another memory": "MemoryError",
     "another of peakmem": "Infeasible",
 }
-_TOO_WIDE = dict.fromkeys(("another memory", "another of peakmem"), ("catches_a_base",))
+_TOO_WIDE = dict.fromkeys(("another memory", "another of peakmem"), ("catches_a_base",)) | {
+    "broken otherwise": ("catches_runtime_error",)
+}
 
 
 def _outside(upper: int, asked: Sequence[tuple[Any, Any]]) -> Finding | None:
@@ -95,7 +107,7 @@ def _outside(upper: int, asked: Sequence[tuple[Any, Any]]) -> Finding | None:
 def _finds(fits: int, upper: int, kind: Any, found: Any) -> Finding:
     if kind == "raised":
         said = f"For upper={upper} where {fits} fit: {show(found)} came out of your search."
-        return Finding(False, said, ("lets_it_pass", "by_its_text"))
+        return Finding(False, said, ("lets_it_pass", "catches_runtime_error", "by_its_text"))
     if type(found) is not int:
         said = f"For upper={upper}: expected a whole number, but got {show(found)}."
         return Finding(False, said)
@@ -137,10 +149,12 @@ largest_micro_batch = Task(
     mistakes={
         "catches_a_base": "Your search catches a base class of peakmem.OutOfMemory, and with it "
         "other errors. Catch peakmem.OutOfMemory itself.",
-        "catches_everything": "Your search treats every error as a full memory. Catch "
-        "peakmem.OutOfMemory alone: other errors are bugs, and have to reach the user.",
         "lets_it_pass": "peakmem.OutOfMemory came out of your search. Catch it where you call "
         "run(m): only this error means that m samples are too many.",
+        "catches_runtime_error": "Your search catches RuntimeError. torch raises it for most bugs, "
+        "and peakmem.OutOfMemory is none: catch that by its name, and nothing else.",
+        "catches_everything": "Your search treats every error as a full memory. Catch "
+        "peakmem.OutOfMemory alone: other errors are bugs, and have to reach the user.",
         "by_its_text": "Your search recognizes a full memory by the error's message. Messages "
         "differ, and a bug may mention memory too: catch peakmem.OutOfMemory by its type.",
         "outside_the_range": "Your search runs an impossible size: below 1, or above upper.",

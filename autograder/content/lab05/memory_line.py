@@ -64,6 +64,16 @@ def _mean_slope(sizes: Numbers, peaks: Numbers) -> Line:
     return float(np.mean(peaks) - slope * np.mean(sizes)), slope
 
 
+def _slope_times(factor: Callable[[int], float]) -> Callable[[Numbers, Numbers], Line]:
+    """The line with a slope that is so many times too large, through the mean point."""
+
+    def line(sizes: Numbers, peaks: Numbers) -> Line:
+        slope = factor(len(sizes)) * line_of(sizes, peaks)[1]
+        return float(np.mean(peaks) - slope * np.mean(sizes)), slope
+
+    return line
+
+
 def _extremes(sizes: Numbers, peaks: Numbers) -> Line:
     return _through(int(np.argmin(sizes)), int(np.argmax(sizes)))(sizes, peaks)
 
@@ -151,6 +161,8 @@ memory_line = Task(
             "float32": _float32,
             "sizes_by_position": _sizes_by_position,
             "mean_slope": _mean_slope,
+            "covariance_by_one_less": _slope_times(lambda n: n / (n - 1)),
+            "variance_by_one_less": _slope_times(lambda n: (n - 1) / n),
         },
         equal=_equal,
     ),
@@ -171,5 +183,9 @@ memory_line = Task(
         "sizes, which need not be 0, 1, 2, ...",
         "mean_slope": "Your slope is the mean of the slopes between neighbours. Least squares "
         "gives far points more weight.",
+        "covariance_by_one_less": "Your slope is n / (n - 1) times too large: np.cov divides by "
+        "n - 1, np.var by n. Divide both sums by the same number, or neither.",
+        "variance_by_one_less": "Your slope is (n - 1) / n times too small: torch.var divides by "
+        "n - 1, a mean of products by n. Divide both sums by the same number, or neither.",
     },
 )

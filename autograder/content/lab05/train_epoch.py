@@ -33,11 +33,12 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         clip: float | None = None,
         lr_factor: float | None = None,
         begins_anew: bool = False,
+        more: bool = False,
         fixed: bool = False,
     ) -> Case:
         inputs: dict[str, Any] = {
             "weights": [rng.normal(size=shape) / 2 for shape in ((5, 4), (2, 5))],
-            "batches": [_batch(rng, number) for number in range(count)],
+            "batches": [_batch(rng, number, more) for number in range(count)],
             "accumulation_steps": steps,
             "lr": 0.02,
             "max_norm": None,
@@ -52,7 +53,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     steps, groups = int(rng.integers(3, 5)), int(rng.integers(2, 4))
     return [
-        case(_UPDATES, steps * groups, steps),
+        case(_UPDATES, steps * groups, steps, more=True),
         case(_UPDATES, 3, 1, fixed=True),
         case(_UPDATES, steps * groups, steps, begins_anew=True),
         case(_LEFT, steps * groups + steps - 1, steps),
@@ -66,9 +67,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     ]
 
 
-def _batch(rng: np.random.Generator, number: int) -> list[Array]:
-    """Targets drift from batch to batch, so that no two of them have the same gradient."""
-    return [rng.normal(size=(3, 4)), rng.normal(size=(3, 2)) + number % 3]
+def _batch(rng: np.random.Generator, number: int, more: bool) -> list[Array]:
+    """Targets drift from batch to batch, so that no two of them have the same gradient.
+
+    With `more`, the model takes a third argument: a batch needn't be a pair.
+    """
+    pair = [rng.normal(size=(3, 4)), rng.normal(size=(3, 2)) + number % 3]
+    return [*pair, rng.normal(size=(3, 2))] if more else pair
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -133,7 +138,8 @@ def _difference(right: Mapping[str, Any], value: Mapping[str, Any]) -> str:
         known = [e for e in expected if e is not None]
         found = gradients_in(got, known) if known else got
         if found is None or (known and not close(found, known, _TOLERANCE)):
-            return f"the gradient of update {number} is not the mean over its micro-batches."
+            mean = "clipped mean" if right["clips"] else "mean"
+            return f"the gradient of update {number} is not the {mean} over its micro-batches."
     if type(value.get("value")) is not int or value["value"] != right["value"]:
         return f"expected it to return {right['value']}, but got {show(value.get('value'))}."
     if value.get("clean") is not right["clean"]:

@@ -41,9 +41,10 @@ def test_bank(task: Task) -> None:
     check_bank(LAB, task)
 
 
-def _case(upper: int, fits: int, *, broken: bool = False) -> Case:
+def _case(upper: int, fits: int, *, broken: str = "", good_runs: int = 0) -> Case:
     parts = ("right",) if broken else ("right", "few runs")
-    return Case(parts, {"upper": upper}, secret={"fits": fits, "broken": broken})
+    secret = {"fits": fits, "broken": broken, "good_runs": good_runs}
+    return Case(parts, {"upper": upper}, secret=secret)
 
 
 def _verdict(search: Search, case: Case) -> Verdict:
@@ -85,9 +86,17 @@ def test_an_error_of_the_students_own_is_not_the_models() -> None:
     def search(run: Callable[[int], object], upper: int) -> int:
         raise ValueError("math domain error")
 
-    verdict = _verdict(search, _case(10, 6, broken=True))
+    verdict = _verdict(search, _case(10, 6, broken="broken"))
     assert verdict.earned["right"] == 0
     assert "raised ValueError: math domain error" in verdict.message
+
+
+@pytest.mark.parametrize(("fits", "points"), [(7, 3), (8, 0)])
+def test_a_search_that_ends_before_the_error_is_judged_by_its_result(
+    fits: int, points: int
+) -> None:
+    case = _case(100, fits, broken="broken", good_runs=3)
+    assert _verdict(_runs_often(3), case).earned["right"] == points
 
 
 def test_half_a_sample_is_refused() -> None:

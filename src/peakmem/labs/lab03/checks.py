@@ -34,7 +34,7 @@ def values_after(step: Step) -> Callable[..., object]:
     """Return a function that gives a parameter's value after each of some gradients.
 
     It takes the value at the start, the gradients, and the step's options. Returns a sentence
-    instead if the step changes a gradient, or leaves a parameter that requires none.
+    instead if the step changes a gradient or a list, or leaves a parameter that requires none.
     """
 
     def values(start: float, gradients: Sequence[float | None], **options: Any) -> object:
@@ -43,7 +43,10 @@ def values_after(step: Step) -> Callable[..., object]:
         found = []
         for gradient in gradients:
             grad = None if gradient is None else torch.tensor([gradient], dtype=torch.float64)
-            step([param], [grad], state, **options)
+            params, grads = [param], [grad]
+            step(params, grads, state, **options)
+            if params[0] is not param or grads[0] is not grad:
+                return "a list was changed"
             if grad is not None and grad.item() != gradient:
                 return "a gradient was changed"
             if not (param.requires_grad and param.is_leaf):
@@ -58,7 +61,7 @@ def in_turns(step: Step) -> Callable[[], object]:
     """Return a function that trains two models in turn, and gives their parameters' values.
 
     Each has two parameters at 1.0, and the first one's first gradient is None; lr is 0.1. Returns a
-    sentence instead if the same parameters take another path when they start again.
+    sentence instead if the same parameters take another path with two new states in turns.
     """
 
     def values() -> object:
@@ -67,15 +70,24 @@ def in_turns(step: Step) -> Callable[[], object]:
         with torch.no_grad():
             for param in (*models[0], *models[1]):
                 param.fill_(1.0)
-        return first if trained(models) == first else "something is kept outside `state`"
+        again = trained(models, n_states=2)
+        return first if again == first else "something is kept outside `state`"
 
-    def trained(models: list[list[torch.Tensor]]) -> tuple[float, ...]:
-        states: list[dict[Any, Any]] = [{}, {}]
+    def trained(models: list[list[torch.Tensor]], n_states: int = 1) -> tuple[float, ...]:
+        states: list[list[dict[Any, Any]]] = [[{} for _ in range(n_states)] for _ in models]
         for round_, gradients in enumerate(((0.5, 3.0), (-2.0, 1.0))):
-            for params, state, gradient in zip(models, states, gradients, strict=True):
-                grad = torch.tensor([gradient], dtype=torch.float64)
-                step(params, [grad if round_ else None, grad.clone()], state, lr=0.1)
+            for params, own, gradient in zip(models, states, gradients, strict=True):
+                starts = [param.item() for param in params]
+                for state in own:
+                    put_back(params, starts)
+                    grad = torch.tensor([gradient], dtype=torch.float64)
+                    step(params, [grad if round_ else None, grad.clone()], state, lr=0.1)
         return tuple(round(param.item(), _DIGITS) for params in models for param in params)
+
+    @torch.no_grad()
+    def put_back(params: list[torch.Tensor], starts: list[float]) -> None:
+        for param, start in zip(params, starts, strict=True):
+            param.fill_(start)
 
     return values
 
@@ -134,7 +146,8 @@ def from_backward_to_step(step_in_backward: Callable[..., Any]) -> Callable[[], 
     """Return a function that runs backward of 3 * (a + b), from 1.0 with lr 0.1, and once more.
 
     It gives (a, b, whether gradients are left) after the first backward, the same after remove()
-    and a second one, and a parameter's value after two backwards with the default lr.
+    and a second one. A later call steps a parameter with the default lr: its value comes last,
+    after two backwards.
     """
 
     def run() -> object:
@@ -146,11 +159,11 @@ def from_backward_to_step(step_in_backward: Callable[..., Any]) -> Callable[[], 
             return (*values, any(param.grad is not None for param in params))
 
         handle = step_in_backward(params, lr=0.1)
+        other = torch.ones(1, requires_grad=True)
+        step_in_backward([other])
         first = backward()
         handle.remove()
         second = backward()
-        other = torch.ones(1, requires_grad=True)
-        step_in_backward([other])
         for _ in range(2):
             (3 * other).sum().backward()  # type: ignore[no-untyped-call]
         return (*first, *second, round(other.item(), 6))

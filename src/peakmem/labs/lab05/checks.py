@@ -53,13 +53,19 @@ def accumulated(accumulate: Function) -> Function:
     than the gradient changes.
     """
 
-    def run(samples: int, micro_batch: int, before: float = 0.0, training: bool = False) -> object:
+    def run(
+        samples: int,
+        micro_batch: int,
+        before: float = 0.0,
+        training: bool = False,
+        loss_fn: Function = F.mse_loss,
+    ) -> object:
         model = Louder(1, 1, bias=False).train(training)
         model.most = micro_batch
         model.weight.data.fill_(1.0)
         model.weight.grad = torch.full((1, 1), before) if before else None
         inputs = torch.arange(1.0, samples + 1)[:, None]
-        loss = accumulate(model, F.mse_loss, inputs, torch.zeros(samples, 1), micro_batch)
+        loss = accumulate(model, loss_fn, inputs, torch.zeros(samples, 1), micro_batch)
         if not recording_left_on() or inputs.requires_grad or not model.weight.requires_grad:
             return "requires_grad has changed"
         if model.weight.item() != 1.0:
@@ -188,9 +194,14 @@ def epoch_of(train_epoch: Function) -> Function:
 
 
 def searches(largest_micro_batch: Function) -> Function:
-    """Return a function (room, upper) -> what the search finds, or how it searched."""
+    """Return a function (room, upper, ...) -> what the search finds, or how it searched.
 
-    def run(room: int, upper: int, error: type[Exception] | None = None) -> object:
+    Runs raise `error`, if one is given, after so many good runs.
+    """
+
+    def run(
+        room: int, upper: int, error: type[Exception] | None = None, good_runs: int = 0
+    ) -> object:
         sizes: list[int] = []
 
         def once(m: int) -> None:
@@ -199,7 +210,7 @@ def searches(largest_micro_batch: Function) -> Function:
             sizes.append(m)
             if len(sizes) > 2000:
                 raise ValueError("2000 runs and no end: does each one make the interval smaller?")
-            if error is not None:
+            if error is not None and len(sizes) > good_runs:
                 raise error("out of memory? No, this is a bug")
             if m > room:
                 raise OutOfMemory("aten::bmm asked for too much")
@@ -221,19 +232,23 @@ def searches(largest_micro_batch: Function) -> Function:
 
 
 def gap_of(batch_norm_gap: Function) -> Function:
-    """Return a function (values, micro_batch, ...) -> one layer's gap, or what the call changed."""
+    """Return a function (values, micro_batch, ...) -> one layer's gap, or what the call changed.
+
+    A sample is a value, or a list of several features.
+    """
 
     def run(
-        values: Sequence[float], micro_batch: int, training: bool = True, layer: str = "batch"
+        values: Sequence[Any], micro_batch: int, training: bool = True, layer: str = "batch"
     ) -> object:
-        norm = nn.BatchNorm1d(1) if layer == "batch" else nn.LayerNorm(1)
+        x = torch.tensor(values).reshape(len(values), -1)
+        norm = nn.BatchNorm1d(x.shape[1]) if layer == "batch" else nn.LayerNorm(x.shape[1])
         model = nn.Sequential(norm.train(not training), nn.Identity()).train(training)
         norm.train(not training)  # a layer in a different mode from the rest
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
         before = copy.deepcopy(model.state_dict())
         modes = [module.training for module in model.modules()]
-        gap = batch_norm_gap(model, torch.tensor(values)[:, None], micro_batch)
+        gap = batch_norm_gap(model, x, micro_batch)
         if not recording_left_on():
             return "gradients are off"
         if gap is None or isinstance(gap, Tensor):
@@ -243,7 +258,7 @@ def gap_of(batch_norm_gap: Function) -> Function:
             return "running statistics have changed"
         if [module.training for module in model.modules()] != modes:
             return "a mode has changed"
-        if any(p.grad is None or p.grad.item() != 1 for p in model.parameters()):
+        if any(p.grad is None or bool((p.grad != 1).any()) for p in model.parameters()):
             return "a gradient has changed"
         trains = all(p.requires_grad for p in model.parameters())
         if getattr(norm, "track_running_stats", True) is not True or not trains:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ def adam_step(
     its values after the call. `changed` names the first object that a call changed but shouldn't
     have; None if there is none. `state_used` says whether the state is non-empty at the end. If
     models take turns, the first one's dict also has `restarts`: whether the same parameters, back
-    at their start and with a new state, take the same path again.
+    at their start, take the same path again with each of two new states in turns.
     """
     return train_in_turns(student.adam_step, models, options)
 
@@ -85,18 +86,28 @@ class _Run:
         return report_of(self.noted, self.changed, self.state)
 
     def restarts(self, step: Step, options: Mapping[str, Any]) -> bool:
-        """Train the same parameters from their start, with a new state; return if all is as before.
+        """Train the same parameters from their start, with two new states that take turns.
 
-        It isn't if the step keeps something elsewhere, such as on the parameters.
+        Returns whether all is as before with each. It isn't if the step keeps something elsewhere,
+        such as on the parameters.
         """
-        before, self.noted, self.state = self.noted, [], {}
-        with torch.no_grad():
-            for parameter, array in zip(self.parameters, self.model["parameters"], strict=True):
-                parameter.copy_(torch.tensor(array))
-        for number in range(self.calls):
-            self.call(step, number, options)
-        pairs = zip(before, self.noted, strict=True)
-        return all(np.allclose(a, b) for rows in pairs for a, b in zip(*rows, strict=True))
+        before = self.noted
+        states: tuple[dict[Any, Any], ...] = ({}, {})
+        for number, (start, end) in enumerate(itertools.pairwise([self._start(), *before])):
+            for self.state in states:
+                self._put_back(start)
+                self.call(step, number, options)
+                if not all(map(np.allclose, self.noted[-1], end)):
+                    return False
+        return True
+
+    def _start(self) -> list[Array]:
+        return list(self.model["parameters"])
+
+    @torch.no_grad()
+    def _put_back(self, arrays: list[Array]) -> None:
+        for parameter, array in zip(self.parameters, arrays, strict=True):
+            parameter.copy_(torch.tensor(array))
 
     def _change(
         self,

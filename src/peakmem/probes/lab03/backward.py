@@ -29,7 +29,9 @@ def step_in_backward(
     If `lr` is None, the student's default applies. With three weights a, b, c, the loss is the sum
     of ones @ a @ b @ b @ c. Returns `stepped`, the weights after backward; `gradients_left`,
     whether each has a gradient then; `stepped_twice`, the weights after another backward; and after
-    remove() and one more backward, the weights (`after_remove`) and their `gradients`.
+    remove() and one more backward, the weights (`after_remove`) and their `gradients`. A second
+    call steps a number of its own, 1.0, with a gradient of 1 and an lr of 0.5: `other` is that
+    number after all this and a backward of its own.
 
     `widths` are those of a chain of float32 layers, each filled with 1 / its number of rows.
     Returns the first and the last value of each weight after backward (`ends`), and if `metered`,
@@ -45,16 +47,20 @@ def step_in_backward(
         return [tensor.detach().numpy().copy() for tensor in tensors]
 
     handle = student.step_in_backward(tensors, **options)
+    other = torch.ones(1, requires_grad=True)
+    student.step_in_backward([other], lr=0.5)
     stepped = backward()
     gradients_left = [tensor.grad is not None for tensor in tensors]
     stepped_twice = backward()
     handle.remove()
     after_remove = backward()
+    other.sum().backward()  # type: ignore[no-untyped-call]
     return {
         "stepped": stepped,
         "gradients_left": gradients_left,
         "stepped_twice": stepped_twice,
         "after_remove": after_remove,
+        "other": other.item(),
         "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in tensors],
     }
 

@@ -52,14 +52,14 @@ def small_model(weights: Sequence[Array]) -> nn.Sequential:
 
 
 class Regression(nn.Module):
-    """A perceptron that returns the mean loss of a batch: model(x, y) -> loss."""
+    """A perceptron that returns the mean loss of a batch: model(x, y) or model(x, y, shift)."""
 
     def __init__(self, weights: Sequence[Array]) -> None:
         super().__init__()
         self.layers = perceptron(weights)
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return F.mse_loss(self.layers(x), y)
+    def forward(self, x: Tensor, y: Tensor, shift: Tensor | float = 0.0) -> Tensor:
+        return F.mse_loss(self.layers(x) + shift, y)
 
 
 def large_run(
