@@ -137,6 +137,7 @@ self_check(
             (0x8000, 16, "twos-complement", -32768, "the highest bit is bit width - 1"),
             (0x00FF, 16, "twos-complement", 255, "the highest bit is bit width - 1"),
             (0b101, 3, "twos-complement", -3, "width may be any number of bits"),
+            (0b1, 1, "sign-magnitude", 0, "width may be 1: a sign without magnitude"),
         ]
     ]
     + [
@@ -561,6 +562,14 @@ self_check(
         for shape, hint in [((2, 3), "keep the shape"), ((2, 0, 3), "an empty array stays empty")]
     ]
     + [
+        Case(
+            (np.array([[1, 2, 4], [8, 16, 32]], np.float32).T,),
+            [[0x3F80, 0x4100], [0x4000, 0x4180], [0x4080, 0x4200]],
+            "a transposed array lies in memory in another order",
+            function=to_bf16,
+        )
+    ]
+    + [
         Case((pattern,), result, hint, label=f"0x{pattern:08X} becomes {result}")
         for pattern, result, hint in [
             (0x3F800000, "0x3F80", "1.0 is exact"),
@@ -644,7 +653,8 @@ self_check(
         Case((1.0 + 2.0**-10, -(2.0**-11), 5, 10), False, "a tie moves on from an odd number"),
         Case((-1.0, 2.0**-11, 5, 10), False, "below a power of two the gap is half as wide"),
         Case((1.0, 2.0**-9, 8, 7), True, "a quarter of bf16's gap"),
-        Case((1.0, 2.0**-9, 8, 23), False, "fp32's gap is far smaller"),
+        Case((1.0, -(2.0**-11), 5, 10), False, "the example: the update's sign counts"),
+        Case((1.0, 2.0**-20, 8, 23), False, "fp32's gap is far smaller: compare with =="),
         Case((1.0, 3 * 2.0**-6, 4, 3), True, "less than half of fp8's gap"),
         Case((0.1, 0.0, 5, 10), True, "compare with param as rounded"),
         Case((1.00073, -0.0004, 5, 10), True, "round param first, then add"),

@@ -196,10 +196,11 @@ def calls(run):
 
 
 def drawn(run, which):
-    """Return the gradient of a dropout, numbers drawn after forward, or after backward."""
+    """Return the gradient of two dropouts, numbers drawn after forward, or after backward."""
     torch.manual_seed(1)
-    z = torch.ones(1000, requires_grad=True)
-    out = run(lambda x: F.dropout(x, 0.5) * torch.rand_like(x), z)
+    z = torch.rand(1000, requires_grad=True)
+    fn = lambda x: F.dropout(x, 0.5) * torch.rand_like(x)  # noqa: E731
+    out = run(fn, run(fn, z))
     between = torch.rand(3)
     out.sum().backward()
     return {"gradient": z.grad, "between": between, "after": torch.rand(3)}[which]
@@ -208,7 +209,7 @@ def drawn(run, which):
 def is_lean(run):
     wide = torch.randn(512, 512, requires_grad=True)  # 1 MiB
     with MemoryMeter("cpu", count_numpy=True).track(wide) as meter:
-        out = run(lambda x: x.tanh().exp().tanh().sigmoid(), wide)
+        out = run(lambda x: x.tanh().exp().tanh().sigmoid(), wide).sum()
     kept = meter.live_bytes - meter.baseline_bytes - out.nbytes
     return kept <= 8 * 1024 and meter.numpy_peak_bytes <= wide.nbytes // 2
 
@@ -225,7 +226,7 @@ def several(x, y):
 
 exp_x = tuple(x.exp().tolist())
 of_exp = {
-    (None,): "backward runs without a graph: call fn under torch.enable_grad().",
+    (None,): "No gradient arrives: call fn under torch.enable_grad(), on kept_arguments(ctx).",
     (tuple(2 * value for value in exp_x),): "Twice the gradient: call fn on kept_arguments(ctx).",
 }
 
@@ -265,7 +266,11 @@ self_check(
             x,
             y,
         ),
-        same_as_plain(used_again, "Call fn on kept_arguments(ctx).", "an argument used again"),
+        same_as_plain(
+            used_again,
+            "Call fn on kept_arguments(ctx), and pass on the gradients that backward gets.",
+            "an argument used again",
+        ),
         same_as_plain(kinds, "Return what fn returns.", "a tuple and its types", several, x, y),
         same_as_plain(
             of_parameters,
@@ -286,8 +291,8 @@ self_check(
         ),
         same_as_plain(
             drawn,
-            "Draw the same numbers twice: keep the RNG state from before the first call of fn.",
-            "a dropout",
+            "Draw the same numbers twice: each ctx keeps the RNG state from before its first call.",
+            "two dropouts",
             "gradient",
         ),
         same_as_plain(drawn, "Forward leaves the RNG as fn left it.", "after forward", "between"),
@@ -482,6 +487,11 @@ self_check(
             (6, 2),
             (list(range(6)), list(range(4))),
             "A whole last segment isn't checkpointed.",
+        ),
+        Case(
+            (7, 5),
+            (list(range(7)), list(range(5))),
+            "Cut segments of 5 from the front. The last takes what is left, here 2.",
         ),
         Case((4, 4), (list(range(4)), []), "One segment: nothing runs again."),
         Case((3, 9), (list(range(3)), []), "A segment is never longer than the chain."),
@@ -771,6 +781,7 @@ def mended(layers, x):
 def logged(step):
     torch.manual_seed(0)
     layers, x = new_chain(6, 8)
+    step(layers, 2 * x.detach())
     return step(layers, x.detach())
 
 
@@ -790,7 +801,7 @@ def gradients_left(step):
 
 def against_the_bound(step, n_steps):
     peak = peak_of(step, n_steps)
-    return "at most 14" if peak <= 14 else f"{peak:.0f}"
+    return "at most 14" if peak <= 14 else f"{peak:.2f}"
 
 
 self_check(
@@ -1140,6 +1151,7 @@ def time_of_plan(stages, budget):
 
 image_net = [Stage(*numbers) for numbers in lab04.UNEQUAL_STAGES]
 three = [Stage(1, 4, 2), Stage(1, 4, 1), Stage(1, 4, 2)]
+others = [Stage(1, 2, 2), Stage(1, 4, 1), Stage(5, 3, 2)]
 too_large = {"too large": "A segment joins a plan only if it fits beside the outputs kept before."}
 # Here two small outputs cost less than a large one.
 detour = [
@@ -1156,6 +1168,13 @@ self_check(
             wrong={4: "A peak that equals the budget fits."},
         ),
         Case((three, 9), 5, "[1] takes 5.", label="the example, 9 bytes", wrong=too_large),
+        Case(
+            (others, 9),
+            7,
+            "All fits. Does your function remember a plan for other stages?",
+            label="three other stages, 9 bytes",
+            wrong=too_large,
+        ),
         Case((three, 8), 5, "A peak that equals the budget fits.", label="the example, 8 bytes"),
         Case((three, 3), hint="No plan fits.", raises=ValueError, label="the example, 3 bytes"),
         Case(

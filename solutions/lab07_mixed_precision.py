@@ -158,6 +158,12 @@ self_check(
         Case((example,), 0.0, "scale first, then cast", {"scale": 8.0}),
         Case((example,), 0.0, "bfloat16 goes down to 2^-133", {"dtype": "bfloat16"}),
         Case(([2.0**-135, 2.0**-132],), 0.5, "2^-135 is flushed there", {"dtype": "bfloat16"}),
+        Case(
+            ([2.0**-140, 2.0**-120],),
+            0.5,
+            "the product 2^-152 is 0 even before the cast: it counts, too",
+            {"dtype": "bfloat16", "scale": 2.0**-12},
+        ),
         Case(([2.0**-24, 4e-8],), 0.0, TINY),
         Case((2.0**-25,), 1.0, "half of 2^-24 rounds to 0"),
         Case((1e5,), 0.0, "1e5 is inf, and not 0"),
@@ -375,6 +381,13 @@ class LossScaler:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-loss_scaler-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 7.3, the loss scaler
+def with_gradient(weight, gradient):
+    """Return a loss with this gradient, which overflows even while the loss is finite."""
+    loss = 1.0 * weight
+    loss.register_hook(lambda upstream: upstream * gradient)
+    return loss
+
+
 def train_on(gradients, clipped=(), **settings):
     """Step once per true gradient of one weight; return its values and the scales after each.
 
@@ -386,7 +399,7 @@ def train_on(gradients, clipped=(), **settings):
     values, scales = [], []
     for number, gradient in enumerate(gradients):
         optimizer.zero_grad()
-        loss = weight * gradient
+        loss = with_gradient(weight, gradient)
         scaler.scale(loss).backward()
         if loss._version:
             return "scale has changed the loss"
@@ -411,13 +424,20 @@ def last_scales(steps):
     return scales[-2:]
 
 
+def one_of_two():
+    """Return the scale of a scaler after another one was made."""
+    scaler, _ = LossScaler(initial=8.0), LossScaler(initial=1.0)
+    return float(scaler.scale(1.0))
+
+
 def two_groups(first, last):
     """Return three weights after a step with decay: of two groups, the second without a gradient."""
     weights = [nn.Parameter(torch.ones(2)) for _ in range(3)]
-    groups = [{"params": weights[:2]}, {"params": weights[2:]}]
+    groups = [{"params": [weights[1], weights[0]]}, {"params": weights[2:]}]
     optimizer = torch.optim.SGD(groups, lr=0.5, weight_decay=1.0)
     scaler = LossScaler(initial=8.0)
-    scaler.scale(first * weights[0][0] + last * weights[2][0]).backward()
+    loss = with_gradient(weights[0][0], first) + with_gradient(weights[2][0], last)
+    scaler.scale(loss).backward()
     scaler.step(optimizer)
     scaler.update()
     return tuple(weight[0].item() for weight in weights)
@@ -426,8 +446,8 @@ def two_groups(first, last):
 fast = {"initial": 8.0, "interval": 2}
 GROUPS = "go through all of optimizer.param_groups; a .grad may be None"
 ANY = {(0.5, 1.0, 0.5): "don't call optimizer.step(): weight decay acts on gradients of 0, too"}
-SKIP = "skip the step, halve the scale, restart the count; the next step is taken"
-NAN = "a NaN counts as an overflow, too"
+SKIP = "inf in a .grad: skip the step, halve the scale, restart the count; take the next step"
+NAN = "a NaN in a gradient counts as an overflow, too"
 CLIP = "unscale_ divides once: step doesn't divide again, but the step after an update does"
 self_check(
     train_on,
@@ -445,6 +465,13 @@ self_check(
         ),
         Case(([1.0] * 4,), ([0.5, 0, -0.5, -1], [8, 16, 16, 32]), "interval=2", fast),
         Case((2000,), [16, 17], "by default, interval=2000", function=last_scales),
+        Case(
+            (),
+            8.0,
+            "keep the scale in self: each scaler has its own",
+            label="a scaler's scale after another one was made",
+            function=one_of_two,
+        ),
         Case(
             ([1.0, 1.0, math.inf],),
             ([0.5, 0.0, 0.0], [8, 24, 6]),
@@ -659,6 +686,13 @@ self_check(
             ([1.0], [[10.0]], 0.004),
             ([0.96], [0.96094]),
             SMALL,
+            {"dtype": torch.bfloat16},
+            wrong=SAID,
+        ),
+        Case(
+            ([70000.0], [[1.0]], 1.0),
+            ([69999.0], [70144.0]),
+            "round into dtype: float16 ends at 65504",
             {"dtype": torch.bfloat16},
             wrong=SAID,
         ),
@@ -917,6 +951,17 @@ def share_of_bytes(precision):
     return FEW if rise[0] / rise[1] < 0.8 else f"{rise[0] / rise[1]:.0%}"
 
 
+def grows_with_steps(precision):
+    """Return whether 11 steps take more bytes than 3."""
+    few, many = (
+        measure_call(
+            train, language_model(PARTS), [(TOKENS, TARGETS)] * steps, precision, device="cpu"
+        ).rise_bytes
+        for steps in (3, 11)
+    )
+    return many > 1.1 * few
+
+
 class Burst(nn.Module):
     """Two weights; in float16 the second one's gradient overflows at any useful scale."""
 
@@ -973,6 +1018,12 @@ self_check(
         *(Case((p,), FALL, LISTED, wrong=MOVE) for p in ("float32", *LOW)),
         *(Case((p,), WAY, LOST, wrong=STAY[p], function=same_way) for p in LOW),
         *(Case((p,), FEW, "run on 16-bit copies", function=share_of_bytes) for p in LOW),
+        Case(
+            ("bfloat16",),
+            False,
+            "keep loss.item(): a loss's graph holds its step's copies",
+            function=grows_with_steps,
+        ),
         Case(
             (),
             "3 losses, 0 weights moved",
@@ -1144,9 +1195,10 @@ def trace_of(module, x, dtype):
 def left_behind(module, x):
     """Return what a call leaves: hooks, what has changed, and whether the RNG state is kept."""
     before = copy.deepcopy(module.state_dict())
-    torch.manual_seed(0)
+    torch.rand(1)  # so that the state isn't that of a seed
+    state = torch.get_rng_state()
     expected = torch.rand(1)
-    torch.manual_seed(0)
+    torch.set_rng_state(state)
     dtype_trace(module, x, torch.bfloat16)
     changed = [name for name, value in module.state_dict().items() if (value != before[name]).any()]
     changed += [] if module.training else ["training mode"]

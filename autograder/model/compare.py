@@ -36,8 +36,8 @@ def by_reference(
     formats a call as a student would write it, and `form(value)` formats a result; by default
     both are formatted by `show`. If results are lists, `item` says what an item stands for, such as
     "step", and the message names the first one that differs instead of showing both lists. Of two
-    dicts with the same keys, the message shows the first entry that differs, and of two arrays of
-    the same shape the place where they differ most.
+    dicts, the message shows a key that is missing or not asked for, or the first entry that
+    differs, and of two arrays of the same shape the place where they differ most.
     """
 
     def judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -123,15 +123,19 @@ def _first_item(
 
 
 def _first_entry(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, Any], bool]) -> str:
-    """Which entry of two dicts with the same keys first differs; "" if they aren't such dicts.
+    """Which entry of two dicts first differs, or which key; "" if they aren't dicts.
 
     `equal` compares whole dicts, so each entry is put into the right one.
     """
     if expected[0] != "value" or got[0] != "value":
         return ""
     right, found = expected[1], got[1]
-    if not (isinstance(right, dict) and isinstance(found, dict) and right.keys() == found.keys()):
+    if not (isinstance(right, dict) and isinstance(found, dict)):
         return ""
+    if missing := [key for key in right if key not in found]:
+        return f"your dict has no key {show(missing[0])}."
+    if further := [key for key in found if key not in right]:
+        return f"your dict has the key {show(further[0])}, which isn't asked for."
     for key, value in right.items():
         if not equal(right, {**right, key: found[key]}):
             place, one, other = _place(value, found[key])

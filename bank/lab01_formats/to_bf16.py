@@ -227,3 +227,16 @@ def one(bits):
 def to_bf16(x):
     rows = x.view(np.uint32).reshape(-1, 1).tolist()
     return np.array([*starmap(one, rows)], np.uint16).reshape(x.shape)
+
+
+# %% wrong: bytes_of_memory
+"""Takes the upper halves from the bytes in memory order. [earns 2]"""
+
+import numpy as np
+
+
+def to_bf16(x):
+    halves = np.frombuffer(x.tobytes(order="A"), np.uint16)
+    lower, upper = halves[::2].astype(np.uint32), halves[1::2].astype(np.uint32)
+    up = (lower > 0x8000) | ((lower == 0x8000) & (upper & 1 == 1))
+    return np.where(np.isnan(x), 0x7FC0, (upper + up).reshape(x.shape))

@@ -304,3 +304,40 @@ def update_lost(param, update, exponent_bits, mantissa_bits):
     form = exponent_bits, mantissa_bits
     stored = rounded(abs(param), *form)
     return rounded(stored + rounded(update, *form), *form) == stored
+
+
+# %% wrong: absolute_update
+"""Adds the update's size."""
+
+from peakmem.labs.lab01 import rounded
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    stored = rounded(param, exponent_bits, mantissa_bits)
+    moved = stored + rounded(abs(update), exponent_bits, mantissa_bits)
+    return rounded(moved, exponent_bits, mantissa_bits) == stored
+
+
+# %% wrong: is_close
+"""numpy's isclose."""
+
+import numpy as np
+from peakmem.labs.lab01 import rounded
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    stored = rounded(param, exponent_bits, mantissa_bits)
+    moved = stored + rounded(update, exponent_bits, mantissa_bits)
+    return bool(np.isclose(rounded(moved, exponent_bits, mantissa_bits), stored))
+
+
+# %% wrong: infinity_moves
+"""Asks whether the difference is 0, which it isn't between infinities."""
+
+from peakmem.labs.lab01 import rounded
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    stored = rounded(param, exponent_bits, mantissa_bits)
+    moved = stored + rounded(update, exponent_bits, mantissa_bits)
+    return rounded(moved, exponent_bits, mantissa_bits) - stored == 0

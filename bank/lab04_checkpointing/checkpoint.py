@@ -1222,3 +1222,136 @@ class Again(torch.autograd.Function):
 
 def checkpoint(fn, *args):
     return Again.apply(fn, *args)
+
+
+# %% wrong: state_on_the_class
+"""The RNG state is an attribute of the class: the next checkpoint replaces it. [earns 5]"""
+
+import torch
+from peakmem.labs.lab04 import keep_arguments, kept_arguments
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn = fn
+        keep_arguments(ctx, args)
+        Recompute.state = torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = kept_arguments(ctx)
+        now = torch.get_rng_state()
+        torch.set_rng_state(Recompute.state)
+        with torch.enable_grad():
+            result = ctx.fn(*args)
+        torch.set_rng_state(now)
+        results = result if isinstance(result, tuple) else (result,)
+        ways = [(r, g) for r, g in zip(results, gradients) if r.requires_grad]
+        torch.autograd.backward([r for r, _ in ways], [g for _, g in ways])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)
+
+
+# %% wrong: initial_seed
+"""Goes back to the seed, not to the state. [earns 5]"""
+
+import torch
+from peakmem.labs.lab04 import keep_arguments, kept_arguments
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn = fn
+        keep_arguments(ctx, args)
+        ctx.state = torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = kept_arguments(ctx)
+        now = torch.get_rng_state()
+        torch.manual_seed(torch.initial_seed())
+        with torch.enable_grad():
+            result = ctx.fn(*args)
+        torch.set_rng_state(now)
+        results = result if isinstance(result, tuple) else (result,)
+        ways = [(r, g) for r, g in zip(results, gradients) if r.requires_grad]
+        torch.autograd.backward([r for r, _ in ways], [g for _, g in ways])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)
+
+
+# %% wrong: keeps_result
+"""The result stays on ctx. [earns 5]"""
+
+import torch
+from peakmem.labs.lab04 import keep_arguments, kept_arguments
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn = fn
+        keep_arguments(ctx, args)
+        ctx.state = torch.get_rng_state()
+        ctx.result = fn(*args)
+        return ctx.result
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = kept_arguments(ctx)
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            result = ctx.fn(*args)
+        torch.set_rng_state(now)
+        results = result if isinstance(result, tuple) else (result,)
+        ways = [(r, g) for r, g in zip(results, gradients) if r.requires_grad]
+        torch.autograd.backward([r for r, _ in ways], [g for _, g in ways])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)
+
+
+# %% wrong: ones
+"""Backward begins with ones, as for a sum. [earns 2]"""
+
+import torch
+from peakmem.labs.lab04 import keep_arguments, kept_arguments
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn = fn
+        keep_arguments(ctx, args)
+        ctx.state = torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = kept_arguments(ctx)
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            result = ctx.fn(*args)
+        torch.set_rng_state(now)
+        results = result if isinstance(result, tuple) else (result,)
+        ways = [(r, g) for r, g in zip(results, gradients) if r.requires_grad]
+        torch.autograd.backward([r for r, _ in ways], [torch.ones_like(r) for r, _ in ways])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)

@@ -462,3 +462,61 @@ def step_with_log(layers, x):
         x = torch.utils.checkpoint.checkpoint(segment, x, first, use_reentrant=False)
     x.sum().backward()
     return [log[i] for i in range(len(layers))]
+
+
+# %% wrong: global_log
+"""The log is global and the first numbers are the first step's."""
+
+import torch
+import torch.utils.checkpoint
+
+
+log = []
+
+
+def step_with_log(layers, x):
+
+    def note(layer, inputs, output):
+        log.append(output.detach().square().mean().item())
+
+    hooks = [layer.register_forward_hook(note) for layer in layers]
+
+    def segment(x, first):
+        for layer in layers[first : first + 4]:
+            x = layer(x)
+        return x
+
+    for first in range(0, len(layers), 4):
+        x = torch.utils.checkpoint.checkpoint(segment, x, first, use_reentrant=False)
+    x.sum().backward()
+    for hook in hooks:
+        hook.remove()
+    return log[: len(layers)]
+
+
+# %% wrong: one_segment
+"""One checkpoint for all layers. [earns 1]"""
+
+import torch
+import torch.utils.checkpoint
+
+
+def step_with_log(layers, x):
+    log = []
+
+    def note(layer, inputs, output):
+        log.append(output.detach().square().mean().item())
+
+    hooks = [layer.register_forward_hook(note) for layer in layers]
+
+    def segment(x, first):
+        for layer in layers[first:]:
+            x = layer(x)
+        return x
+
+    for first in (0,):
+        x = torch.utils.checkpoint.checkpoint(segment, x, first, use_reentrant=False)
+    x.sum().backward()
+    for hook in hooks:
+        hook.remove()
+    return log[: len(layers)]

@@ -511,3 +511,28 @@ def plan(stages, budget_bytes):
         if found and found[0] + sum(s.saved_bytes for s in stages[end:]) <= budget_bytes:
             return list(found[1])
     raise ValueError(f"no plan fits {budget_bytes} bytes")
+
+
+# %% wrong: remembers
+"""Remembers plans by number of stages and budget, in a default argument."""
+
+def plan(stages, budget_bytes: int, cache={}) -> list[int]:
+    n = len(stages)
+    if (n, budget_bytes) in cache:
+        return cache[n, budget_bytes]
+
+    def segment_bytes(first, last):
+        return sum(stage.saved_bytes for stage in stages[first : last + 1])
+
+    least = {-1: (0, [])}
+    for j in range(n):
+        for i, (held, kept) in list(least.items()):
+            if held + segment_bytes(i + 1, j) <= budget_bytes:
+                total = held + stages[j].output_bytes
+                if j not in least or total < least[j][0]:
+                    least[j] = (total, [*kept, j])
+    for last, (held, kept) in sorted(least.items()):
+        if held + segment_bytes(last + 1, n - 1) <= budget_bytes:
+            cache[n, budget_bytes] = kept
+            return kept
+    raise ValueError(f"no plan fits {budget_bytes} bytes")

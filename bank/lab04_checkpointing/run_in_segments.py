@@ -701,3 +701,97 @@ def run_in_segments(layers, x, segment_length):
         del layers[:segment_length]
         x = Again.apply(segment, x)
     return run(layers, x)
+
+
+# %% wrong: about_equal
+"""Segments of about equal length."""
+
+import torch
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            out = ctx.fn(*args)
+        torch.autograd.backward(out, gradients[0])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)
+
+
+def run(layers, x):
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+
+import math
+
+
+def run_in_segments(layers, x, segment_length):
+    layers = list(layers)
+    count = math.ceil(len(layers) / segment_length)
+    even = math.ceil(len(layers) / count)
+    segments = [layers[i : i + even] for i in range(0, len(layers), even)]
+    for segment in segments[:-1]:
+        x = checkpoint(run, segment, x)
+    return run(segments[-1], x)
+
+
+# %% right: layers_as_arguments
+"""The layers are arguments of checkpoint, behind x."""
+
+import torch
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args, ctx.state = fn, args, torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a
+            for a in ctx.args
+        ]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            out = ctx.fn(*args)
+        torch.autograd.backward(out, gradients[0])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)
+
+
+def run(x, *layers):
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+def run_in_segments(layers, x, segment_length):
+    waiting = []
+    for layer in layers:
+        if len(waiting) == segment_length:
+            x = checkpoint(run, x, *waiting)
+            waiting = []
+        waiting.append(layer)
+    return run(x, *waiting)

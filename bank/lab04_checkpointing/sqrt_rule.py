@@ -470,3 +470,28 @@ def recomputed_layers(n_layers, segment_length):
 def best_segment_length(n_layers, saved=1):
     lengths = range(2, n_layers + 1)
     return min(lengths, key=lambda k: peak_activations(n_layers, k, saved), default=1)
+
+
+# %% right: floats
+"""Floats that are whole numbers."""
+
+import numpy as np
+
+
+def peak_activations(n_layers, segment_length, saved=1):
+    k = np.minimum(segment_length, n_layers)
+    s = np.ceil(n_layers / k)
+    r = n_layers - (s - 1) * k
+    several = np.maximum(s + r * saved, s - 1 + k * saved)
+    return float(np.where(s == 1, n_layers * saved + 1, several))
+
+
+def recomputed_layers(n_layers, segment_length):
+    k = np.minimum(segment_length, n_layers)
+    return (np.ceil(n_layers / k) - 1.0) * k
+
+
+def best_segment_length(n_layers, saved=1):
+    lengths = np.linspace(1, n_layers, n_layers)
+    peaks = [peak_activations(n_layers, length, saved) for length in lengths]
+    return float(lengths[np.argmin(peaks)])

@@ -148,3 +148,17 @@ def best_scale(grads):
     while scale > 2.0**-24 and largest * scale >= 65520:
         scale /= 2
     return scale
+
+
+# %% wrong: by_the_norm
+"""The norm of all decides."""
+
+import torch
+
+
+def best_scale(grads):
+    largest = sum(float(g.square().sum()) for g in grads) ** 0.5
+    scale = 2.0**24
+    while scale > 2.0**-24 and largest * scale >= 65520:
+        scale /= 2
+    return scale

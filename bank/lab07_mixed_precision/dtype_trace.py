@@ -405,3 +405,28 @@ def dtype_trace(module, x, dtype):
     with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
         module(x)
     return found
+
+
+# %% wrong: seeded
+"""Sets the seed to what it was at first."""
+
+import copy
+
+import torch
+from torch import nn
+
+
+def dtype_trace(module, x, dtype):
+    found = []
+    module = copy.deepcopy(module)
+    for name, part in module.named_modules():
+        if not list(part.children()):
+
+            def note(part, inputs, output, name=name):
+                found.append((name, str(output.dtype).removeprefix("torch.")))
+
+            part.register_forward_hook(note)
+    with torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    torch.manual_seed(torch.initial_seed())
+    return found

@@ -353,3 +353,23 @@ def flushed_fraction(grads, dtype, scale):
         nonzero += counted.sum().item()
         flushed += (counted & ((grad * scale).to(low) == 0)).sum().item()
     return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: nonzero_after_the_product
+"""Counts as nonzero what is nonzero after the product."""
+
+import torch
+
+DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+def flushed_fraction(grads, dtype, scale):
+    if dtype not in DTYPES:
+        raise ValueError(dtype)
+    nonzero = flushed = 0
+    for grad in grads:
+        grad = grad * scale
+        counted = grad != 0
+        nonzero += int(counted.sum())
+        flushed += int((counted & (grad.to(DTYPES[dtype]) == 0)).sum())
+    return flushed / nonzero if nonzero else 0.0

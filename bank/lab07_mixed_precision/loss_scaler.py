@@ -1688,3 +1688,144 @@ class LossScaler:
                 self.factor *= self.growth
                 self.good_steps = 0
         self.unscaled = self.overflow = False
+
+
+# %% wrong: shares_its_state
+"""Count and scale are attributes of the class. [earns 3]"""
+
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        LossScaler.current = initial
+        self.growth = growth
+        self.backoff = backoff
+        self.interval = interval
+        LossScaler.good_steps = 0
+        self.unscaled = False
+        self.overflow = False
+
+    def scale(self, loss):
+        return loss * LossScaler.current
+
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.grad.div_(LossScaler.current)
+                    if not parameter.grad.isfinite().all():
+                        self.overflow = True
+        self.unscaled = True
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        if not self.overflow:
+            optimizer.step()
+
+    def update(self):
+        if self.overflow:
+            LossScaler.current *= self.backoff
+            LossScaler.good_steps = 0
+        else:
+            LossScaler.good_steps += 1
+            if LossScaler.good_steps == self.interval:
+                LossScaler.current *= self.growth
+                LossScaler.good_steps = 0
+        self.unscaled = False
+        self.overflow = False
+
+
+# %% wrong: looks_at_the_loss
+"""Looks for inf in the loss."""
+
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.current = initial
+        self.growth = growth
+        self.backoff = backoff
+        self.interval = interval
+        self.good_steps = 0
+        self.unscaled = False
+        self.overflow = False
+
+    def scale(self, loss):
+        loss = loss * self.current
+        self.overflow = not bool(torch.as_tensor(loss).isfinite())
+        return loss
+
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.grad.div_(self.current)
+        self.unscaled = True
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        if not self.overflow:
+            optimizer.step()
+
+    def update(self):
+        if self.overflow:
+            self.current *= self.backoff
+            self.good_steps = 0
+        else:
+            self.good_steps += 1
+            if self.good_steps == self.interval:
+                self.current *= self.growth
+                self.good_steps = 0
+        self.unscaled = False
+        self.overflow = False
+
+
+# %% wrong: first_parameter_only
+"""Looks at the first parameter of each group."""
+
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.current = initial
+        self.growth = growth
+        self.backoff = backoff
+        self.interval = interval
+        self.good_steps = 0
+        self.unscaled = False
+        self.overflow = False
+
+    def scale(self, loss):
+        return loss * self.current
+
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for parameter in group["params"][:1]:
+                if parameter.grad is not None:
+                    parameter.grad.div_(self.current)
+                    if not parameter.grad.isfinite().all():
+                        self.overflow = True
+        self.unscaled = True
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        if not self.overflow:
+            optimizer.step()
+
+    def update(self):
+        if self.overflow:
+            self.current *= self.backoff
+            self.good_steps = 0
+        else:
+            self.good_steps += 1
+            if self.good_steps == self.interval:
+                self.current *= self.growth
+                self.good_steps = 0
+        self.unscaled = False
+        self.overflow = False

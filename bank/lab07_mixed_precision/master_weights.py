@@ -407,3 +407,49 @@ class MasterWeights:
                     continue
                 param -= self.lr * param.grad.float()
                 master.copy_(param)
+
+
+# %% wrong: masters_stand_still
+"""`master = master - ...` binds a name only."""
+
+import torch
+
+
+class MasterWeights:
+    def __init__(self, lr, dtype=torch.float16):
+        self.lr, self.dtype = lr, dtype
+        self.master, self.params = [], []
+
+    def load(self, tensors):
+        self.master = [tensor.detach().clone() for tensor in tensors]
+        self.params = [master.to(self.dtype).requires_grad_() for master in self.master]
+
+    def step(self):
+        with torch.no_grad():
+            for master, param in zip(self.master, self.params):
+                if param.grad is not None:
+                    master = master - self.lr * param.grad.float()
+                    param.copy_(master)
+
+
+# %% wrong: always_half
+"""Refreshes in float16, whatever dtype says. [earns 3]"""
+
+import torch
+
+
+class MasterWeights:
+    def __init__(self, lr, dtype=torch.float16):
+        self.lr, self.dtype = lr, dtype
+        self.master, self.params = [], []
+
+    def load(self, tensors):
+        self.master = [tensor.detach().clone() for tensor in tensors]
+        self.params = [master.to(self.dtype).requires_grad_() for master in self.master]
+
+    def step(self):
+        with torch.no_grad():
+            for master, param in zip(self.master, self.params):
+                if param.grad is not None:
+                    master -= self.lr * param.grad.float()
+                    param.copy_(master.half())

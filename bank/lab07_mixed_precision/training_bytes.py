@@ -236,3 +236,24 @@ def training_bytes(n_params, activation_bytes_fp32, recipe):
     sizes = {key: size * n_params for key, size in zip(keys, recipes[recipe])}
     width = recipes[recipe][0]
     return sum(sizes.values()) + activation_bytes_fp32 * width // 4
+
+
+# %% wrong: zeros_left_out
+"""Leaves entries of 0 out."""
+
+KEYS = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+RECIPES = {
+    "fp32": (4, 4, 0, 4, 4),
+    "mixed": (2, 2, 4, 4, 4),
+    "mixed_fp32_grads": (2, 4, 4, 4, 4),
+    "bf16": (2, 2, 0, 2, 2),
+    "sgd": (4, 4, 0, 0, 0),
+}
+
+
+def training_bytes(n_params, activation_bytes_fp32, recipe):
+    if recipe not in RECIPES:
+        raise ValueError(recipe)
+    sizes = dict(zip(KEYS, RECIPES[recipe]))
+    found = {key: size * n_params for key, size in sizes.items() if size}
+    return {**found, "activations": activation_bytes_fp32 * sizes["weights"] // 4}

@@ -206,7 +206,8 @@ to_bf16 = Task(
     judge=_judge,
     mistakes={
         "nan_overflows": "Adding 0x7FFF carries into the exponent and the sign: it turns NaN "
-        "0x7FFFFFFF into -0.0 and NaN 0x7F800001 into infinity. Handle NaN separately.",
+        "0x7FFFFFFF into -0.0 and NaN 0x7F800001 into infinity. Handle NaN separately, by "
+        "np.isnan: NaN equals nothing, not even itself.",
         "nan_cut_to_inf": "A NaN whose payload lies in the lower half becomes infinity when that "
         "half is cut off. Set a bit of the upper half, such as 0x40.",
         "inf_is_nan": "Infinity became NaN: an exponent field of 255 is NaN only where the "

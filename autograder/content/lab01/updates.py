@@ -60,6 +60,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     fixed += [[1.0, 0.001, 8, 7], [1.0, 0.005, 8, 7], [2.0**-24, 2.0**-25, 5, 10]]
     fixed += [*around(-1.0, 8, 23), *around(1.0, 2, 1), *around(1.5, 2, 3)]
     fixed += [[1e6, 1e4, 5, 10], [-1e6, 1e4, 5, 10]]  # an infinite parameter stays what it is
+    fixed += [[0.1, 0.0, 5, 10]]
     return [
         Case(("value",), {"calls": calls}),
         Case(("value",), {"calls": fixed}, fixed=True),
@@ -76,6 +77,10 @@ def _compared_with_unrounded(param: float, update: float, e: int, m: int) -> boo
     if isinstance(p, float) or isinstance(u, float):
         return float(p) + float(u) == param
     return rounded(p + u, e, m) == Fraction(param)
+
+
+def _infinity_moves(param: float, update: float, e: int, m: int) -> bool:
+    return is_lost(param, update, e, m) and not isinstance(rounded(Fraction(param), e, m), float)
 
 
 def _no_overflow(param: float, update: float, e: int, m: int) -> bool:
@@ -141,6 +146,7 @@ update_lost = Task(
         is_lost,
         {
             "inputs_not_rounded": _inputs_not_rounded,
+            "infinity_moves": _infinity_moves,
             "compared_with_unrounded": _compared_with_unrounded,
             "half_gap_only": _up_to(0.5),
             "whole_gap": _up_to(1.0),
@@ -156,6 +162,8 @@ update_lost = Task(
     mistakes={
         "inputs_not_rounded": "param and update are stored in the format, so both are rounded to "
         "it before they are added.",
+        "infinity_moves": "An infinite param that stays infinite has not moved. Compare with ==, "
+        "for inf - inf is NaN, not 0.",
         "compared_with_unrounded": "Compare with the rounded param. The one you were given may "
         "not be in the format, and then nothing ever equals it.",
         "half_gap_only": "Half a gap is not the whole rule: a tie moves on from an odd number, and "

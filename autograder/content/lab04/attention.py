@@ -131,7 +131,8 @@ recompute_attention_only = Task(
         "square term: run it outside the checkpoint.",
         "nothing_recomputed": "The attention probabilities are kept. Run attention through "
         "checkpoint.",
-        "twice": "Something runs more often than once in forward and once in backward.",
+        "twice": "Something runs too often: attention runs once in forward and once in backward, "
+        "the MLP once in all.",
         "fused": "You replace attention with torch's fused one, which recomputes by itself. This "
         "exercise recomputes the block's own attention: run it through checkpoint.",
         "block_changed": "You change the block: an attribute of it or of one of its parts. Call "

@@ -288,8 +288,8 @@ checkpoint = Task(
         "calls": "The function is called too often or too rarely: once in forward and once in "
         "backward; under torch.no_grad() once in all.",
         "other_random_numbers": "In backward your function draws different random numbers from "
-        "forward, so a dropout drops other values. Save torch.get_rng_state() before the first "
-        "call, and set it for the second.",
+        "forward, so a dropout drops other values. Each checkpoint saves torch.get_rng_state() "
+        "before its first call, on its own ctx, and sets it for the second.",
         "state_not_put_back": "Your backward leaves the RNG state changed. Save the state before "
         "you set it back, and restore it after the second call.",
         "forward_rewinds": "Your forward leaves the RNG state changed. Forward needs to save the "

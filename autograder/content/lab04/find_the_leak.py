@@ -100,8 +100,8 @@ find_the_leak = leak_task(
             "graph_stays": "Every output is still held: by a mean whose graph saves the output it "
             "was made from, or by a list of outputs, for which detach() is no help. Log the mean "
             "of output.detach() as a number, with .item().",
-            "no_checkpoint": "The log is small now, but the layers no longer run through "
-            "checkpoint, so all activations are kept.",
+            "no_checkpoint": "The log is small now, but too many activations are live at once. Run "
+            "the layers through checkpoint in segments of four, as the code given does.",
             "logs_twice": "Your log has each layer twice: hooks run again when a segment is "
             "recomputed. Note forward's values only.",
             "not_squared": "You log the mean of the outputs. Log the mean of their squares.",

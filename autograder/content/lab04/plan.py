@@ -29,6 +29,8 @@ _CALLS = 40
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     calls = [_call(rng) for _ in range(_CALLS)]
+    # As many stages and the same budget as before, for plans that are remembered by these.
+    calls += [[*(part[::-1] for part in call[:3]), call[3]] for call in calls[-6:]]
     # One stage; equal stages, where the root of N is right; all times 0.
     for chain in (Chain([3], [5], [2]), Chain([1] * 16, [1] * 16, [1] * 16)):
         lowest = least_budget(chain)
@@ -88,11 +90,13 @@ def _findings(chain: Chain, budget: int, outcome: Any) -> dict[str, Finding]:
     if best is None:
         if tuple(outcome[:2]) == ("raised", "ValueError"):
             return dict.fromkeys(plan.parts, Finding(True))
-        said += f"expected a ValueError, but got {show(outcome[1])}."
+        raised = outcome[0] != "value"
+        got = f"your function raised {outcome[1]}" if raised else f"got {show(outcome[1])}"
+        said += f"expected a ValueError, but {got}."
         wrong = Finding(False, said, _over(chain, budget, _indices(outcome[1], len(chain))))
         return dict.fromkeys(plan.parts, wrong)
     if outcome[0] != "value":
-        got = " ".join(map(str, outcome[1:]))[:200]
+        got = " ".join(map(str, outcome[1:]))[:200].rstrip()
         wrong = Finding(False, f"{said}the plan {best} fits, but your function raised {got}.")
         return dict.fromkeys(plan.parts, wrong)
     kept = _indices(outcome[1], len(chain))
@@ -161,7 +165,17 @@ def _explain(calls: Sequence[Sequence[Any]], outcomes: Sequence[Any]) -> tuple[s
         for name, mutant in _MUTANTS.items()
         if all(_agrees(mutant(chain, budget), outcome) for chain, budget, outcome in pairs)
     ]
+    if _remembers(calls, outcomes):
+        names.append("remembers")
     return (*names, *(["fewest_cuts"] if all(_has_fewest_cuts(*pair) for pair in pairs) else []))
+
+
+def _remembers(calls: Sequence[Sequence[Any]], outcomes: Sequence[Any]) -> bool:
+    """Tell whether outcomes depend on the number of stages and on the budget alone."""
+    first: dict[tuple[int, Any], Any] = {}
+    keys = [(len(call[0]), call[3]) for call in calls]
+    pairs = [(first.setdefault(key, one), one) for key, one in zip(keys, outcomes, strict=True)]
+    return len(first) < len(pairs) and all(same(one, other) for one, other in pairs)
 
 
 def _has_fewest_cuts(chain: Chain, budget: int, outcome: Any) -> bool:
@@ -190,6 +204,8 @@ plan = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
+        "remembers": "Your plan for other stages is that of an earlier call with as many stages "
+        "and the same budget. What you remember depends on the stages too: forget it after a call.",
         "root_of_n": "You cut into segments of about sqrt(n) stages. These stages are not equal, "
         "and there is a budget: look at each one's bytes and time.",
         "equal_segments": "You only try segments of equal length. Stages are not equal, so a cut "

@@ -30,7 +30,7 @@ _LARGE_TENSORS = _LARGE_LAYERS // _LARGE_LENGTH + _LARGE_LENGTH + 4
 def _cases(rng: np.random.Generator) -> list[Case]:
     n, k = int(rng.integers(9, 14)), int(rng.integers(3, 5))
     sizes = [(8, 3, "list"), (n, k, "ModuleList"), (7, 2, "Sequential"), (6, 6, "list")]
-    sizes += [(4, 9, "Sequential"), (5, 1, "ModuleList")]
+    sizes += [(7, 5, "list"), (4, 9, "Sequential"), (5, 1, "ModuleList")]
     small = [
         Case(
             ("value",),
@@ -175,6 +175,7 @@ _CALLS: dict[str, Callable[[int, int], tuple[int, list[int]]]] = {
     "number_for_length": lambda n, k: (n, list(range(_backward(n, math.ceil(n / k))))),
     "first_segment_kept": lambda n, k: (n, list(range(k, n))),
     "one_layer_each": lambda n, k: (n, list(range(n - 1))),
+    "about_equal": lambda n, k: (n, list(range(_backward(n, math.ceil(n / math.ceil(n / k)))))),
     "late_closure": lambda n, k: (
         n,
         sorted([*range(_backward(n, k), n)] * (math.ceil(n / k) - 1)),
@@ -203,6 +204,8 @@ run_in_segments = Task(
         "layer_by_layer": "You checkpoint each layer by itself, so each layer's input is kept. Run "
         "a whole segment as one function through checkpoint: then only its input is.",
         "one_layer_each": "You recompute all layers but one, whatever the length of a segment.",
+        "about_equal": "Your segments are about equally long. Cut segments of segment_length from "
+        "the front, and leave the last one what is left, even if it's short.",
         "late_closure": "Backward runs the last segment's layers in place of each segment's own. "
         "Your function reads the loop's variable, which has moved on when backward calls it: pass "
         "the layers as an argument of checkpoint.",

@@ -91,6 +91,7 @@ def _flushed_cases(rng: np.random.Generator) -> list[Case]:
     fp16 = [[g, "float16", s] for g, s in zip(drawn, scales, strict=True)]
     bf16 = [[_draw(rng, -34, -12), "bfloat16", 1.0], [_draw(rng, -33, -5), "bfloat16", 0.5]]
     bf16 += [[_draw(rng, -140, -128), "bfloat16", scale] for scale in (1.0, 4.0)]
+    bf16.append([_draw(rng, -145, -100), "bfloat16", 2.0**-20])  # some products are 0 in float32
     large = [[_draw(rng, -30, 14), "float16", 2.0**8]]  # some of it is inf after the cast
     nothing = [[np.zeros(5, np.float32)], []]
     empty = [[grads, dtype, 8.0] for grads in nothing for dtype in _ROUNDS_TO_ZERO]
@@ -166,7 +167,8 @@ flushed_fraction = Task(
         "share_of_all": "Your share is of all values. Divide by the number of nonzero ones.",
         "mean_of_tensors": "Your result is the mean of each tensor's share. Tensors differ in "
         "size: count over all of them together.",
-        "scale_ignored": "Your function casts without scaling. Multiply by `scale` first.",
+        "scale_ignored": "Your function casts before it scales, or doesn't scale. Multiply by "
+        "`scale` first.",
         "divides_by_scale": "Your function divides by the scale. Multiply.",
         "below_normal": "Your function counts values below the smallest *normal* number. Subnormal "
         "numbers still hold a value: count the values that become 0.",
@@ -215,6 +217,7 @@ def _scale_cases(rng: np.random.Generator) -> list[Case]:
         grads[1][0] = -float(np.float32(2.0**top * rng.uniform(1.1, 1.9)))
         drawn.append([grads])
     corners: list[Any] = [[[np.zeros(3, np.float32)]], [[]], single(1e-9)]
+    drawn.append([[np.full((40, 8), 3.0, np.float32)]])  # whose norm is far above its largest value
     edges = [65504.0, 65512.0, 65519.0, 65520.0, -65520.0, 65536.0, 65504 * 2.0**-9, 2.0**39]
     return [
         Case(("value",), {"calls": drawn}),

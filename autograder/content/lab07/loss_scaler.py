@@ -281,6 +281,8 @@ loss_scaler = Task(
         "optimizer, not torch.amp.",
     ),
     mistakes={
+        "shares_its_state": "Two of your scalers share their state: the one made last sets the "
+        "other's scale. Keep it in self, not in the class or in a global variable.",
         "unscales_twice": "The gradients are divided by the scale twice: once in unscale_ and "
         "again in step. Remember that unscale_ was called, until update.",
         "unscales_only_in_step": "Your unscale_ leaves the gradients as they were, so what is "
@@ -300,6 +302,8 @@ loss_scaler = Task(
         "ignores_nan": "Your scaler looks for inf only. An overflow may leave NaN too (inf - inf), "
         "and that isn't a good step either.",
         "ignores_inf": "Your scaler looks for NaN only. An overflow leaves inf first.",
+        "looks_at_the_loss": "Your scaler finds no overflow in the gradients. Look at every .grad, "
+        "not at the loss: gradients overflow while the loss is still finite.",
         "last_gradient_decides": "Your loop over the gradients forgets what it found: the last "
         "gradient alone decides. One inf or NaN anywhere spoils the whole step.",
         "first_group_only": "Your scaler looks at the optimizer's first parameter group only. Go "

@@ -194,6 +194,8 @@ master_weights = Task(
         "copy_one_step_late": "Your params hold the masters of the step before. Update first, "
         "then round.",
         "steps_uphill": "Your masters move along the gradient. SGD goes against it.",
+        "masters_stand_still": "Your masters don't move. `master = ...` binds a name only: change "
+        "the tensor itself, as `master -= ...` does.",
         "master_rounded_at_first": "Your masters begin as the rounded weights. Keep what was "
         "loaded in float32.",
         "aliases_the_input": "Your masters share memory with the tensors given to load, and "

@@ -84,6 +84,13 @@ class _StepsUphill(MasterWeights):
         master += self.lr * grad.float()
 
 
+class _MastersStandStill(MasterWeights):
+    def update(self, master: torch.Tensor, param: torch.Tensor, grad: torch.Tensor) -> None:
+        param.copy_(master - self.lr * grad.float())
+
+    def refresh(self, master: torch.Tensor, param: torch.Tensor) -> None: ...
+
+
 class _AliasesTheInput(MasterWeights):
     def first_master(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().float()
@@ -107,6 +114,7 @@ MUTANTS: dict[str, type[MasterWeights]] = {
     "copy_updated_beside": _CopyUpdatedBeside,
     "copy_one_step_late": _CopyOneStepLate,
     "steps_uphill": _StepsUphill,
+    "masters_stand_still": _MastersStandStill,
     "master_rounded_at_first": _MasterRoundedAtFirst,
     "aliases_the_input": _AliasesTheInput,
     "stops_at_none": _StopsAtNone,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -103,6 +103,16 @@ class LossScaler:
             self.good_steps = 0
 
 
+class _SharesItsState(LossScaler):
+    """All of them have the attributes of the one made last."""
+
+    _shared: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, **settings: Any) -> None:
+        self.__dict__ = self._shared
+        super().__init__(**settings)
+
+
 class _UnscalesTwice(LossScaler):
     def step(self, optimizer: torch.optim.Optimizer) -> None:
         self.unscaled = False
@@ -168,6 +178,18 @@ class _IgnoresNan(LossScaler):
 class _IgnoresInf(LossScaler):
     def finds_overflow(self, gradients: Sequence[torch.Tensor]) -> bool:
         return any(bool(gradient.isnan().any()) for gradient in gradients)
+
+
+class _LooksAtTheLoss(LossScaler):
+    loss_overflows = False
+
+    def scale(self, loss: Any) -> Any:
+        scaled = super().scale(loss)
+        self.loss_overflows = not bool(torch.as_tensor(scaled).isfinite())
+        return scaled
+
+    def finds_overflow(self, gradients: Sequence[torch.Tensor]) -> bool:
+        return self.loss_overflows
 
 
 class _LastGradientDecides(LossScaler):
@@ -257,6 +279,7 @@ class _BacksOffLate(LossScaler):
 
 
 MUTANTS: dict[str, type[LossScaler]] = {
+    "shares_its_state": _SharesItsState,
     "unscales_twice": _UnscalesTwice,
     "unscales_only_in_step": _UnscalesOnlyInStep,
     "step_does_not_unscale": _StepDoesNotUnscale,
@@ -266,6 +289,7 @@ MUTANTS: dict[str, type[LossScaler]] = {
     "multiplies_by_scale": _MultipliesByScale,
     "ignores_nan": _IgnoresNan,
     "ignores_inf": _IgnoresInf,
+    "looks_at_the_loss": _LooksAtTheLoss,
     "last_gradient_decides": _LastGradientDecides,
     "first_group_only": _FirstGroupOnly,
     "steps_anyway": _StepsAnyway,

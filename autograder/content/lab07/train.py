@@ -49,6 +49,7 @@ _WAY = {"float32": 0.999, "float16": 0.75, "bfloat16": 0.95}
 # where float32's is on, and then its weights lag behind: up to 0.064 in 60 draws.
 _OFF = {"float32": 0.01, "float16": 0.3, "bfloat16": 0.2}
 _AT_MOST = 0.8  # of float32's bytes: right answers take 0.63, as the loss stays in float32
+_OF_ONE_STEP = 1.3  # of them: more than a step takes in any precision
 _AT_LEAST = 0.45  # of them: forward's and the loss's saved tensors alone take 0.5
 
 
@@ -182,8 +183,9 @@ def _bytes_finding(precision: str, rise_bytes: int) -> Finding | None:
         doubt = f"A step in {precision} took {share:.0%} of float32's bytes, less than its weights "
         return Finding(False, doubt=f"{doubt}and activations need. An instructor has to look.")
     if precision != "float32" and not share <= _AT_MOST:
-        said = f"A step in {precision} took {share:.0%} of float32's bytes; expected about 63%."
-        return Finding(False, said, ("runs_in_float32",))
+        said = f"Training in {precision} took {share:.0%} of the bytes of a float32 step; expected "
+        mistake = "keeps_steps" if share > _OF_ONE_STEP else "runs_in_float32"
+        return Finding(False, f"{said}about 63%.", (mistake,))
     return None
 
 
@@ -246,6 +248,9 @@ train = Task(
         "against them.",
         "runs_in_float32": "Your results are right, but the bytes are float32's. Forward and "
         "backward have to run on 16-bit copies of the parameters.",
+        "keeps_steps": "Your results are right, but the bytes grow with each step. A loss has a "
+        "graph, which holds the step's copies and their gradients: note loss.item(), and keep no "
+        "list of copies.",
         "never_skips": "In float16 your weights end up inf or NaN: a batch overflowed, and you "
         "stepped on it, or reran it until it fit. Check all gradients before you step, skip "
         "that batch, and continue with the next one.",

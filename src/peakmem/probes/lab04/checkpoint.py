@@ -138,7 +138,12 @@ def _used_again(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
 
 
 def _random(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
-    return c(lambda x: F.dropout(torch.tanh(linear(x)), 0.5) * torch.rand_like(x), x)
+    """Run two checkpoints that draw numbers: each goes back to a state of its own."""
+
+    def fn(x: Tensor) -> Tensor:
+        return F.dropout(torch.tanh(linear(x)), 0.5) * torch.rand_like(x)
+
+    return c(fn, c(fn, x))
 
 
 def _several(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:

@@ -61,8 +61,11 @@ def best_scale(student: Namespace, calls: Calls) -> Outcomes:
     return call_each(_on_tensors(student.best_scale), calls)
 
 
+_CHANGED = "grads, changed in place"
+
+
 def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function on a list of tensors; its result is "changed" if it wrote there."""
+    """Return the function on a list of tensors; its result is `_CHANGED` if it wrote there."""
 
     def call(arrays: Sequence[Array], *rest: Any) -> Any:
         tensors = [torch.tensor(array) for array in arrays]
@@ -70,7 +73,7 @@ def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         value = function(given, *rest)
         kept = len(given) == len(tensors) and all(map(_equal, given, arrays))
         if not kept or not all(map(_equal, tensors, arrays)):
-            return "changed"
+            return _CHANGED
         return value.item() if isinstance(value, torch.Tensor) else value
 
     return call

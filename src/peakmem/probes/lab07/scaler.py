@@ -27,7 +27,7 @@ def loss_scaler(
     for an overflow. One more parameter never gets a gradient. The optimizer is SGD with momentum
     and two groups. With `max_norm`, each step (or each in `clipped`, if given) also calls
     `unscale_` and then clips the gradients. Before all this, another optimizer takes `good_steps`
-    steps.
+    steps, and another scaler is made, which the steps leave alone.
 
     Returns one dict per step: `scale`, which is `scale(1.0)` after `update`; `parameters`, all
     values after it; and `unscaled`, the gradients' values right after `unscale_`, or None without
@@ -38,12 +38,13 @@ def loss_scaler(
     groups = [{"params": [unused, *parameters[:1]]}, {"params": parameters[1:]}]
     optimizer = torch.optim.SGD(groups, lr=0.125, momentum=0.5, foreach=False)
     scaler = student.LossScaler(**settings)
+    beside = student.LossScaler(**{**settings, "initial": 1.0})
     _take_good_steps(scaler, good_steps)
     steps = []
     for true, clips in zip(gradients, clipped or [True] * len(gradients), strict=True):
         optimizer.zero_grad()
         products = [
-            (parameter * torch.tensor(values)).sum()  # its gradient is `values`
+            _with_gradient(parameter, values).sum()
             for parameter, values in zip(parameters, true, strict=True)
         ]
         loss = torch.stack(products).sum()
@@ -60,7 +61,17 @@ def loss_scaler(
         scaler.update()
         after = _values(parameter.detach() for parameter in parameters)
         steps.append({"scale": float(scaler.scale(1.0)), "parameters": after, "unscaled": unscaled})
+    del beside
     return steps
+
+
+def _with_gradient(parameter: torch.Tensor, values: Sequence[float]) -> torch.Tensor:
+    """Return the parameter; backward multiplies its gradient by `values`, which no loss shows."""
+    result = parameter.view_as(parameter)
+    result.register_hook(  # type: ignore[no-untyped-call]
+        lambda gradient: gradient * torch.tensor(values)
+    )
+    return result
 
 
 def _take_good_steps(scaler: Any, count: int) -> None:

@@ -86,6 +86,7 @@ def dtype_trace(
     module, x = model_and_input(model, training, seed)
     before = {name: value.clone() for name, value in module.state_dict().items()}
     modes = {name: part.training for name, part in module.named_modules()}
+    torch.rand(1)  # so that seeding again doesn't lead back to this state
     random = torch.get_rng_state()
     found = student.dtype_trace(module, x, getattr(torch, dtype))
     rng = not torch.equal(random, torch.get_rng_state())
