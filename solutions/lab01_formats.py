@@ -137,7 +137,6 @@ self_check(
             (0x8000, 16, "twos-complement", -32768, "the highest bit is bit width - 1"),
             (0x00FF, 16, "twos-complement", 255, "the highest bit is bit width - 1"),
             (0b101, 3, "twos-complement", -3, "width may be any number of bits"),
-            (0b1, 1, "sign-magnitude", 0, "width may be 1: a sign without magnitude"),
         ]
     ]
     + [

@@ -261,18 +261,3 @@ def integer_value(bits, width, encoding):
     if encoding != "twos-complement":
         raise ValueError(encoding)
     return bits
-
-
-# %% wrong: text_without_sign
-"""int() of the digits after the first, of which one bit has none."""
-
-def integer_value(bits, width, encoding):
-    digits = format(bits, f"0{width}b")
-    if encoding == "unsigned":
-        return int(digits, 2)
-    if encoding not in ("sign-magnitude", "twos-complement"):
-        raise ValueError(encoding)
-    rest = int(digits[1:], 2)
-    if digits[0] == "0":
-        return rest
-    return -rest if encoding == "sign-magnitude" else rest - 2 ** (width - 1)

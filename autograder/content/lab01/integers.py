@@ -55,7 +55,6 @@ def _integer_cases(rng: np.random.Generator) -> list[Case]:
 
     unknown = ("signed", "two's complement", "Unsigned", "ones-complement", "magnitude", "")
     edges = [(0, 16), (1 << 15, 16), (0xFFFF, 16), (1 << 31, 32), (0xFFFF_FFFF, 32), (1, 32)]
-    edges += [(0, 1), (1, 1)]
     return [
         case(draw(8, 12)),
         case(draw(16, 30) + draw(32, 30)),
