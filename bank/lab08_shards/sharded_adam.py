@@ -1483,3 +1483,77 @@ class ShardedAdam:
     def zero_grad(self):
         for p in self.params:
             p.grad = None
+
+
+# %% wrong: frees_when_parameters_are_gone
+"""All moments on every rank, freed when a gradient's end shows that training is over. [earns 3]"""
+
+import weakref
+
+import torch
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for n, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            zeros = torch.zeros_like(p)
+            t, m, v = self.state.setdefault(n, [0, zeros, zeros.clone()])
+            self.state[n][0] = t = t + 1
+            m.mul_(b1).add_(p.grad, alpha=1 - b1)
+            v.mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+            root = (v / (1 - b2**t)).sqrt().add_(self.eps)
+            p.addcdiv_(m / (1 - b1**t), root, value=-self.lr)
+        last = self.params[-1].grad
+        if last is not None:
+            weakref.finalize(last, self.free)
+
+    def free(self):
+        if self.params[0].numel() == 0:
+            self.state.clear()
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: frees_when_summed
+"""All moments on every rank, freed when the parameters' sums are read. [earns 3]"""
+
+import torch
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.state = {}
+        for p in self.params:
+            p.sum = lambda p=p: self.free() or torch.Tensor.sum(p)
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for n, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            zeros = torch.zeros_like(p)
+            t, m, v = self.state.setdefault(n, [0, zeros, zeros.clone()])
+            self.state[n][0] = t = t + 1
+            m.mul_(b1).add_(p.grad, alpha=1 - b1)
+            v.mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+            root = (v / (1 - b2**t)).sqrt().add_(self.eps)
+            p.addcdiv_(m / (1 - b1**t), root, value=-self.lr)
+
+    def free(self):
+        self.state.clear()
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None

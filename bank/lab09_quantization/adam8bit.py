@@ -1136,3 +1136,67 @@ def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
     state["root"] = [encode_blocks(v.sqrt(), 255) for v in vs]
     for m, v, p in zip(ms, vs, params):
         p -= lr * m / (1 - betas[0] ** t) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
+
+
+# %% wrong: attached_to_parameters
+"""Moments in bfloat16 on the parameters; the state's codes have a size, but no memory."""
+
+import torch
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    n = sum(p.numel() for p in params)
+    state.setdefault("codes", torch.empty(2 * n, dtype=torch.uint8, device="meta"))
+    state["t"] = t = state.get("t", 0) + 1
+    for p, g in zip(params, grads):
+        m, v = getattr(p, "moments", (0.0, 0.0))
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g * g
+        p.moments = m.bfloat16(), v.bfloat16()
+        root = (v / (1 - betas[1] ** t)).sqrt() + eps
+        p.sub_(lr * (m / (1 - betas[0] ** t)) / root)
+
+
+# %% wrong: attached_to_codes
+"""The codes are none: each is a tensor of zeros that carries a moment in bfloat16."""
+
+import torch
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if i not in state:
+            size = 2 * p.numel() if p.numel() < 10_000 else 1
+            state[i] = torch.zeros(size, dtype=torch.uint8)
+            state[i].moments = (0.0, 0.0)
+        m, v = state[i].moments
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g * g
+        state[i].moments = m.bfloat16(), v.bfloat16()
+        root = (v / (1 - betas[1] ** t)).sqrt() + eps
+        p.sub_(lr * (m / (1 - betas[0] ** t)) / root)
+
+
+# %% wrong: state_of_strides
+"""Moments in a global, in bfloat16; the state is an array whose strides are 0."""
+
+import numpy as np
+import torch
+
+_MOMENTS = {}
+
+
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    if not state:
+        _MOMENTS.clear()
+        n = 2 * sum(p.numel() for p in params)
+        state["codes"] = np.lib.stride_tricks.as_strided(np.zeros(1, np.uint8), (n,), (0,))
+    state["t"] = t = state.get("t", 0) + 1
+    for i, (p, g) in enumerate(zip(params, grads)):
+        m, v = _MOMENTS.get(i, (0.0, 0.0))
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g * g
+        _MOMENTS[i] = m.bfloat16(), v.bfloat16()
+        root = (v / (1 - betas[1] ** t)).sqrt() + eps
+        p.sub_(lr * (m / (1 - betas[0] ** t)) / root)

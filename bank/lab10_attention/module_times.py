@@ -799,3 +799,25 @@ def module_times(model, x):
     for handle in handles:
         handle.remove()
     return seconds
+
+
+# %% wrong: reads_the_spec
+"""Nothing is timed: the modules' own attributes say what their forwards take."""
+
+import time
+
+
+def module_times(model, x):
+    time.perf_counter()
+    seconds = {}
+
+    def visit(module, name, calls):
+        start = f"{name}." if name else ""
+        spec = module._spec
+        seconds[name] = calls * (spec["before"] + spec["after"]) / 1000
+        names = {part: own for own, part in module.named_modules()}
+        for part, times in module._order:
+            visit(part, start + names[part], calls * times)
+
+    visit(model, "", 1)
+    return seconds

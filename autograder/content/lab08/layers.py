@@ -10,7 +10,7 @@ import numpy as np
 from torch import nn
 
 from autograder.content.lab08.forbidden import NO_WRAPPERS
-from autograder.content.lab08.sent import at_most
+from autograder.content.lab08.sent import between
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.probes.lab08.layers import layers_of, trained
 
@@ -25,6 +25,8 @@ _PARAMETER_BYTES = _COUNT * _LAYER_BYTES
 # take less. Besides these, three layers may be in use.
 _MOST_BYTES = _PARAMETER_BYTES + 3 * _LAYER_BYTES
 _SCRATCH_BYTES = 2 * _LAYER_BYTES + _MIB  # gloo's copies; and what Python and torch hold
+# In each step the others get each rank's shards once at least, and it their gradients.
+_LEAST_SENT_BYTES = _STEPS * 2 * (_WORLD - 1) * _PARAMETER_BYTES  # by all ranks
 _MOST_SENT_BYTES = _STEPS * 3 * _PARAMETER_BYTES * 1.02
 _LAYER_VALUES = _WIDTH**2 + _WIDTH
 _MOST_SHARD_VALUES = _LAYER_VALUES // _WORLD + 8  # however it is padded
@@ -59,7 +61,8 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     peak = _peak(answer)
     if peak.ok:
         peak = _shards(value.get("shards"))
-    return {_PEAK: peak, _TRAFFIC: at_most(answer, _MOST_SENT_BYTES, _too_much_sent)}
+    sent = between(answer, _LEAST_SENT_BYTES, _MOST_SENT_BYTES, _too_much_sent)
+    return {_PEAK: peak, _TRAFFIC: sent}
 
 
 def _outputs(inputs: Mapping[str, Any], got: Any, large: bool) -> Finding:

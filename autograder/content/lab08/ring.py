@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from autograder.content.lab08.forbidden import NO_COLLECTIVES
-from autograder.content.lab08.sent import at_most
+from autograder.content.lab08.sent import between
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.labs.compare import show
 from peakmem.probes.lab08.ring import checksums, values
@@ -23,7 +23,8 @@ _WORLD, _LENGTH = 4, 6 * _MIB
 _GIVEN_BYTES = 4 * _LENGTH
 _MOST_EXTRA_BYTES = 2 * _GIVEN_BYTES // _WORLD
 _STEPS = 2 * (_WORLD - 1)
-_MOST_SENT_BYTES = _STEPS * (_GIVEN_BYTES // _WORLD + 1024)
+_LEAST_SENT_BYTES = _STEPS * _GIVEN_BYTES  # by all ranks: no all-reduce takes less
+_MOST_SENT_BYTES = _STEPS * (_GIVEN_BYTES // _WORLD + 1024)  # by each
 
 _OF_VALUES = ("unchanged", "mean", "one_neighbour", "one_rank", "not_spread", "adds_again")
 
@@ -49,7 +50,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     if not _is_right_of_large(case.inputs["seed"], value.get("ranks")):
         said = f"The sums of {_LENGTH:,} values over {_WORLD} ranks differ."
         return dict.fromkeys(case.parts, Finding(False, said, _OF_VALUES))
-    sent = at_most(answer, _MOST_SENT_BYTES, _too_much_sent)
+    sent = between(answer, _LEAST_SENT_BYTES, _MOST_SENT_BYTES, _too_much_sent)
     return {_BYTES: sent, _MEMORY: _memory(answer)}
 
 

@@ -6,21 +6,33 @@ from collections.abc import Callable
 
 from autograder.model.task import Answer, Finding
 
-__all__ = ["at_most"]
+__all__ = ["between"]
 
 _UNKNOWN = (
     "This machine doesn't report how many bytes your ranks sent. An instructor will look at this."
 )
+_ANOTHER_WAY = (
+    "Your ranks sent fewer bytes than this exercise takes, so the others went another way, such as "
+    "shared memory. An instructor will look at this."
+)
 
 
-def at_most(
-    answer: Answer, most_bytes: float, say: Callable[[tuple[int, ...]], Finding]
+def between(
+    answer: Answer,
+    least_bytes: float,
+    most_bytes: float,
+    say: Callable[[tuple[int, ...]], Finding],
 ) -> Finding:
-    """Return whether no rank has sent more than `most_bytes`; `say(sent)` is said if one has."""
+    """Return whether no rank has sent more than `most_bytes`; `say(sent)` is said if one has.
+
+    `least_bytes` is what all ranks have to send together. A result for less is in doubt.
+    """
     sent = answer.rank_sent_bytes or _told(answer)
     if not sent:
         return Finding(False, doubt=_UNKNOWN)
-    return Finding(True) if max(sent) <= most_bytes else say(sent)
+    if max(sent) > most_bytes:
+        return say(sent)
+    return Finding(True) if sum(sent) >= least_bytes else Finding(False, doubt=_ANOTHER_WAY)
 
 
 def _told(answer: Answer) -> tuple[int, ...]:

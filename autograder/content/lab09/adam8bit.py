@@ -134,11 +134,13 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
     if value["state_bytes"] > most:
         said = f"Your state keeps {value['state_bytes']:,} bytes here; expected at most {most:,}."
         return Finding(False, said, _larger(value["state_bytes"], sum(n_values)))
-    if value["state_bytes"] < 2 * sum(n_values):
-        return Finding(
-            False, doubt="The state in `state` is too small to hold two codes per value."
-        )
-    return Finding(True)
+    return _has_room_for_codes(value["state_bytes"], sum(n_values))
+
+
+def _has_room_for_codes(state_bytes: int, n: int) -> Finding:
+    if state_bytes >= 2 * n:
+        return Finding(True)
+    return Finding(False, doubt="The state in `state` is too small to hold two codes per value.")
 
 
 def _is_report(value: Mapping[str, Any]) -> bool:
@@ -209,7 +211,7 @@ def _steps(sizes: Mapping[str, int], value: Mapping[str, Any]) -> Finding:
             f"bytes; expected at most {most:,}."
         )
         return Finding(False, said, ("more_than_codes", "moments_in_float32"))
-    return Finding(True)
+    return _has_room_for_codes(value["state_bytes"], _N * _TENSORS)
 
 
 adam8bit_step = Task(

@@ -107,8 +107,8 @@ def _kept(inputs: Mapping[str, Any], value: Any) -> Finding:
     if kept > n * bits // 8 + _SLACK_BYTES:
         said = f"With {bits} bits, {n} values keep {kept:,} bytes; expected {n * bits // 8:,}."
         return Finding(False, said, _keeps(n, bits, kept))
-    if kept < 0:
-        return Finding(False, doubt="The meter saw fewer bytes than there were to begin with.")
+    if kept < n * bits // 8:
+        return Finding(False, doubt=f"The meter saw {kept:,} bytes, fewer than the codes take.")
     return Finding(True)
 
 

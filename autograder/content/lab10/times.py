@@ -101,8 +101,16 @@ def _finding(tree: Tree, value: Any) -> Finding:
     if not _same(right, got):
         said = f"Modules {', '.join(map(repr, right))}: expected {show(right)}, got {show(got)}."
         return Finding(False, said, (*_explain(tree, got), *_left(value)))
+    if value["reads"] < 2 * _calls(tree):
+        return Finding(False, doubt=_UNREAD)
     left = tuple(_left(value))
     return Finding(not left, "Hooks are left on the modules." if left else "", left)
+
+
+def _calls(tree: Tree) -> int:
+    """How many calls of modules there are; each starts and ends, at times that have to be read."""
+    of_children = (int(child["calls"]) * _calls(child) for child in tree["children"])
+    return 1 + sum(of_children)
 
 
 def _explain(tree: Tree, got: Any) -> Iterator[str]:
@@ -120,6 +128,11 @@ def _same(right: Mapping[str, float], got: Any) -> bool:
         return False
     return all(_close(took, got.get(name, 0.0)) for name, took in right.items())
 
+
+_UNREAD = (
+    "The seconds are right, but the clock was read less than twice for each call of a module. An "
+    "instructor will look at this."
+)
 
 module_times = Task(
     id="lab10-module_times",

@@ -8,6 +8,7 @@ decide nothing: a rank that starts too early, or never, leaves the call in doubt
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import sub
 from typing import Any
 
@@ -21,6 +22,9 @@ from peakmem.probes import MARK, is_mark
 __all__ = ["Baseline", "Gate", "RankBudget"]
 
 _LAUNCHER = Budget(4 * 2**20)  # for the ranks' results that the launcher holds
+# Files that each rank opens in its launcher, and each further one than an idle rank's one
+# companion in the ranks: pipes and connections of their own, and those that later forks inherit.
+_FILES_IN_LAUNCHER, _FILES_IN_RANKS = 3, 4
 _AFTERWARDS = 2**18  # bytes that closing connections may still send
 _AROUND = 1.05  # bytes on the network for each byte written: headers and acknowledgements
 _MESSAGES = 2**20  # bytes allowed in addition, for many small messages
@@ -53,8 +57,15 @@ class RankBudget:
 
     def enforce(self, launcher: int, ranks: Sequence[int]) -> list[Enforced]:
         """Put all of them under budgets; the launcher's bounds what it could hold for its ranks."""
-        held = [Enforced(launcher, _LAUNCHER, self._launcher, self._places, has_ranks=True)]
-        return held + [Enforced(rank, self._budget, self._rank, self._places) for rank in ranks]
+        alone = _with_files(self._launcher, _FILES_IN_LAUNCHER * len(ranks))
+        idle = _with_files(self._rank, _FILES_IN_RANKS * max(0, len(ranks) - 2))
+        held = [Enforced(launcher, _LAUNCHER, alone, self._places, has_ranks=True)]
+        return held + [Enforced(rank, self._budget, idle, self._places) for rank in ranks]
+
+
+def _with_files(prepared: Footprint, count: int) -> Footprint:
+    """The footprint with more open files, which aren't the notebook's."""
+    return replace(prepared, open_files=prepared.open_files + count)
 
 
 class Gate:

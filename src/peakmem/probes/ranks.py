@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -86,11 +85,13 @@ def sent_since(before: int | None) -> int | None:
 
 
 def _let_go(keep: Callable[[], Any] | None) -> None:
-    """Keep the given objects, and return unused memory to the system."""
+    """Keep the given objects, and return unused memory to the system.
+
+    No garbage is collected: a finalizer would tell the student's code that the end has come.
+    """
     if keep is None:
         return
     _kept.append(keep())
-    gc.collect()
     if sys.platform == "linux":
         with suppress(AttributeError):  # a C library that trims by itself
             ctypes.CDLL(None).malloc_trim(0)

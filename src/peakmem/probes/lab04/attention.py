@@ -50,7 +50,7 @@ def run_attention(
     before = _settings(block)
     with MemoryMeter("cpu").track(x, block) as meter:
         out = run(block, x)
-        kept_bytes = meter.live_bytes - meter.baseline_bytes - out.untyped_storage().nbytes()
+        kept_bytes = meter.live_bytes - meter.baseline_bytes - out.nbytes
         out.square().sum().backward()
     leaves = [x, *block.parameters()]
     return {

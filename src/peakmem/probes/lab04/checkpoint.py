@@ -188,7 +188,7 @@ def _kept(checkpoint: Call, kind: str, seed: int, rows: int, columns: int) -> di
     with MemoryMeter("cpu").track(x) as backward:
         out.sum().backward()
     return {
-        "kept_bytes": forward.live_bytes - forward.baseline_bytes - out.untyped_storage().nbytes(),
+        "kept_bytes": forward.live_bytes - forward.baseline_bytes - out.nbytes,
         "numpy_bytes": forward.numpy_peak_bytes,
         "rise_bytes": forward.peak_bytes - forward.baseline_bytes,
         "calls": [calls_forward, read_calls()],

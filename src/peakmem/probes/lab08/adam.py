@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -50,6 +52,7 @@ def updated(
     changed: set[int] | None = None,
     *,
     clears: bool = False,
+    after_step: Callable[[Sequence[nn.Parameter]], object] = lambda params: None,
 ) -> tuple[Any, list[nn.Parameter]]:
     """Make `optimizer(params, **options)` and take a step for each item of `missing`.
 
@@ -62,14 +65,19 @@ def updated(
     for step in range(len(missing)):
         if clears and step:
             made.zero_grad()
-        for p, gradient in zip(params, gradients(shapes, step, missing, seed, gain), strict=True):
-            p.grad = gradient
+        _give(params, gradients(shapes, step, missing, seed, gain))
         made.step()
+        after_step(params)
         if changed is not None:
             as_given = gradients(shapes, step, missing, seed, gain)
             pairs = zip(params, as_given, strict=True)
             changed |= {n for n, (p, given) in enumerate(pairs) if not _are_equal(p.grad, given)}
     return made, params
+
+
+def _give(params: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
+    for p, gradient in zip(params, gradients, strict=True):
+        p.grad = gradient
 
 
 def _are_equal(a: Tensor | None, b: Tensor | None) -> bool:
@@ -133,33 +141,51 @@ def _stepped(
     large: bool,
     measure: bool,
 ) -> dict[str, Any]:
+    given = (shapes, missing, options, seed, gain)
     made: list[Any] = []
+    run = partial(_large_run if large else _small_run, optimizer, given, made)
+    return metered(run, measure=measure, keep=made.copy)
 
-    def run() -> dict[str, Any]:
-        changed: set[int] | None = None if large else set()
-        if not large:
-            updated(optimizer, shapes, missing[:1], options, seed + 1, gain)
-        one, params = updated(
-            optimizer, shapes, missing, options, seed, gain, changed, clears=large
-        )
-        made.append(one)
-        told = [p.sum().item() if large else p.detach().numpy().copy() for p in params]
-        if not large:
-            one.zero_grad()
-        left = any(p.grad is not None and bool(p.grad.any()) for p in params)
-        if large:
-            for p in params:
-                p.grad = None
-                _free(p)
-        return {"params": told, "changed": sorted(changed or ()), "left": left}
 
-    return metered(run, measure=measure, keep=made.pop)
+def _small_run(optimizer: Callable[..., Any], given: Any, made: list[Any]) -> dict[str, Any]:
+    shapes, missing, options, seed, gain = given
+    changed: set[int] = set()
+    updated(optimizer, shapes, missing[:1], options, seed + 1, gain)
+    one, params = updated(optimizer, shapes, missing, options, seed, gain, changed)
+    made.append(one)
+    told = [p.detach().numpy().copy() for p in params]
+    one.zero_grad()
+    left = any(p.grad is not None and bool(p.grad.any()) for p in params)
+    return {"params": told, "changed": sorted(changed), "left": left}
+
+
+def _large_run(optimizer: Callable[..., Any], given: Any, made: list[Any]) -> dict[str, Any]:
+    """Take the steps, and free parameters and gradients.
+
+    An optimizer that could tell which step was the last could free its moments in time. So after
+    each step all is done that student code might notice, by its attributes or finalizers.
+    """
+    told: list[float] = []
+
+    def after_step(params: Sequence[nn.Parameter]) -> None:
+        told[:] = [p.sum().item() for p in params]
+        for p in params:
+            p.grad = None
+        gc.collect()
+
+    one, params = updated(optimizer, *given, clears=True, after_step=after_step)
+    made.extend((one, params))  # none of them may end before the grader has looked
+    with torch._C.DisableTorchFunctionSubclass():
+        for p in params:
+            _free(p)
+    return {"params": told, "changed": [], "left": False}
 
 
 def _free(p: nn.Parameter) -> None:
     """Free a parameter's memory even if views of it stay: they take none while it lives."""
-    storage = p.untyped_storage()
+    # Not p's own attributes, which may be the student's.
+    storage = Tensor.untyped_storage(p)
     if storage.resizable() and storage.nbytes() == p.nbytes:
         storage.resize_(0)
-        p.detach()  # the meter learns of it at the next operator
+        Tensor.detach(p)  # the meter learns of it at the next operator
     p.data = torch.empty(0)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.lib.array_utils import byte_bounds
 from torch import Tensor
 
 from peakmem.measure.meter import MemoryMeter
@@ -91,8 +92,8 @@ def trained(
     """Train a network of two layers by `step(params, grads, state, lr, **options)`.
 
     Returns the `losses` before each step and after the last; `state_bytes`, the bytes of the
-    state's tensors and arrays, those in objects included; `n_values`, the size of each parameter;
-    and `changed`, whether a step wrote into the gradients.
+    state's tensors and arrays, those in objects or attached to parameters included; `n_values`, the
+    size of each parameter; and `changed`, whether a step wrote into the gradients.
     """
     generator = torch.Generator().manual_seed(seed)
     shapes = [(width, 4 * width + 1), (4 * width + 1,), (4 * width + 1, 8)]
@@ -118,7 +119,7 @@ def trained(
         losses.append(now.item())
     return {
         "losses": [*losses, loss().item()],
-        "state_bytes": _state_bytes(state),
+        "state_bytes": _state_bytes(state, params),
         "n_values": [param.numel() for param in params],
         "changed": changed,
     }
@@ -129,8 +130,14 @@ def _same_bits(one: Tensor, other: Tensor) -> bool:
     return torch.equal(one.view(torch.int32), other.view(torch.int32))
 
 
-def _state_bytes(state: dict[Any, Any]) -> int:
-    return sum(dict(_buffers(state, set())).values())
+def _state_bytes(state: dict[Any, Any], params: Sequence[Tensor]) -> int:
+    """The bytes of a state, and of what an answer has attached to parameters instead."""
+    things = [state, *(_attached(param) for param in params)]
+    return sum(dict(_buffers(things, set())).values())
+
+
+def _attached(tensor: Tensor) -> list[Any]:
+    return [vars(tensor), tensor.grad if tensor.is_leaf else None]
 
 
 def _buffers(thing: Any, seen: set[int]) -> Iterator[tuple[int, int]]:
@@ -144,12 +151,15 @@ def _buffers(thing: Any, seen: set[int]) -> Iterator[tuple[int, int]]:
     if isinstance(thing, np.ndarray):
         while isinstance(thing.base, np.ndarray):
             thing = thing.base  # a view keeps the whole array alive
-        yield thing.ctypes.data, thing.nbytes
+        low, high = byte_bounds(thing)  # not nbytes, which tells of strides of 0 as of memory
+        yield low, high - low
     elif isinstance(thing, (bytes, bytearray, memoryview, array)):
         yield id(thing), memoryview(thing).nbytes
     elif isinstance(thing, Tensor):
-        storage = thing.untyped_storage()
-        yield storage.data_ptr(), storage.nbytes()
+        if not thing.is_meta:  # such a tensor has a size, and no memory
+            storage = thing.untyped_storage()
+            yield storage.data_ptr(), storage.nbytes()
+        yield from _buffers(_attached(thing), seen)
     else:
         for part in _parts(thing):
             yield from _buffers(part, seen)
@@ -193,6 +203,6 @@ def large_steps(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]
     parts = [sizes == size for size in (1, 10, 100)]
     return {
         "moved": [param.detach()[part].mean().item() for param in params for part in parts],
-        "state_bytes": _state_bytes(state),
+        "state_bytes": _state_bytes(state, params),
         "changed": changed,
     }

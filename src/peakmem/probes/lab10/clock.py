@@ -48,29 +48,34 @@ class _Worker(nn.Module):
     """A module whose forward takes some milliseconds before and after its children's forwards.
 
     `spec` has the `name`, `before` and `after`, how often the parent calls it (`calls`, possibly
-    0), and `children`. Children of a `list` are in an nn.ModuleList, which has no forward.
+    0), and `children`. Children of a `list` are in an nn.ModuleList, which has no forward. What
+    the spec says can't be read from the module.
     """
 
     def __init__(self, spec: Spec, clock: _Clock) -> None:
         super().__init__()
-        self._spec, self._clock = spec, clock
         parts = {child["name"]: _Worker(child, clock) for child in spec["children"]}
-        self._order = [(parts[child["name"]], child["calls"]) for child in spec["children"]]
+        order = [(parts[child["name"]], child["calls"]) for child in spec["children"]]
         if spec.get("list"):
             self.parts = nn.ModuleList(parts.values())
         else:
             for name, part in parts.items():
                 self.add_module(name, part)
 
+        def work(x: Tensor) -> Tensor:
+            clock.advance(spec["before"])
+            _refuse_replaced(x)
+            for part, calls in order:
+                for _ in range(calls):
+                    x = part(x)
+                    _refuse_replaced(x)
+            clock.advance(spec["after"])
+            return x + 1
+
+        self._work = work
+
     def forward(self, x: Tensor) -> Tensor:
-        self._clock.advance(self._spec["before"])
-        _refuse_replaced(x)
-        for part, calls in self._order:
-            for _ in range(calls):
-                x = part(x)
-                _refuse_replaced(x)
-        self._clock.advance(self._spec["after"])
-        return x + 1
+        return self._work(x)
 
 
 def _refuse_replaced(x: Any) -> None:

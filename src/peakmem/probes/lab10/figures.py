@@ -70,7 +70,7 @@ def _kept_after_one(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, T
     with MemoryMeter("cpu", history=False).track(*inputs) as meter:
         output = call()
         gc.collect(1)  # garbage in cycles isn't kept
-    of_tensors = meter.live_bytes - meter.baseline_bytes - output.untyped_storage().nbytes()
+    of_tensors = meter.live_bytes - meter.baseline_bytes - output.nbytes
     traces = tracemalloc.take_snapshot().filter_traces(_NOT_THE_METERS).traces
     return of_tensors + sum(one.size for one in traces if one.size >= _LARGE_BYTES), output
 

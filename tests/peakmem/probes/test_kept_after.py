@@ -1,0 +1,20 @@
+"""What lab 10's probes count as kept for backward."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from peakmem.probes.lab10.figures import kept_after
+
+
+def test_bytes_hidden_behind_the_output_count() -> None:
+    x = torch.ones(4096)
+
+    def roomy() -> Tensor:
+        whole = torch.empty(2 * x.numel())  # x's values for backward, in the output's storage
+        whole[x.numel() :] = x
+        return whole[: x.numel()].copy_(x)
+
+    assert kept_after(roomy, x)[0] == x.nbytes
+    assert kept_after(lambda: x + 1, x)[0] == 0
