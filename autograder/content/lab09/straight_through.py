@@ -52,8 +52,10 @@ def _draw(rng: np.random.Generator, bits: int, largest: float) -> list[Any]:
     """Values near the codes and, where `largest` is above 1, beyond the range on both sides."""
     top = 2 ** (bits - 1) - 1
     shape = (3, int(rng.integers(5, 9)))
-    x = np.clip((rng.integers(-top, top + 1, shape) + rng.uniform(-0.4, 0.4, shape)) / top, -1, 1)
-    x *= 0.99  # no value is at an end of the range, where either gradient is right
+    # Nearer to a code than to the middle of two, where either code is right; and none at an end of
+    # the range, where either gradient is.
+    end = top - 0.1
+    x = np.clip(rng.integers(-top, top + 1, shape) + rng.uniform(-0.4, 0.4, shape), -end, end) / top
     if largest > 1:
         # torch.fake_quantize lets gradients pass up to half a step beyond the ends.
         x[0, :2] = rng.uniform(1.6, largest, 2) * [1, -1]
