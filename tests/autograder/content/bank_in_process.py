@@ -24,11 +24,11 @@ _SECRET = b"the bank's secret"
 
 
 def graded_bank(
-    lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET
+    lab: Lab, task: Task, bank: Path = BANK, secret: bytes = _SECRET, kind: str = ""
 ) -> Iterator[tuple[Entry, Verdict]]:
-    """Yield each answer to the task in the bank, with the verdict on it."""
+    """Yield each answer to the task in the bank, or each of one kind, with the verdict on it."""
     for entry in read_bank(bank, lab):
-        if entry.task == task.id:
+        if entry.task == task.id and kind in ("", entry.kind):
             yield entry, _grade(lab, task, entry, secret)
 
 
