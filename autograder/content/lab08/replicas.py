@@ -223,8 +223,8 @@ def _talks_once(
         )
         return Finding(False, said, ("talks_always",))
 
-    # One start goes to the other ranks, and gradients go there and back. What no rank uses needn't.
-    least = 3 * (inputs["world"] - 1) * 0.95 * once
+    # Gradients go there and back. What no rank uses needn't, and another part judges the start.
+    least = 2 * (inputs["world"] - 1) * 0.95 * once
     most = 3.5 * once + 2**16
     return between(answer, least, most, too_much)
 
