@@ -1,4 +1,7 @@
-"""A right loss scaler, and one for each common mistake."""
+"""A right loss scaler, and one for each common mistake.
+
+Long because each mistake is a class of its own.
+"""
 
 from __future__ import annotations
 

@@ -223,7 +223,9 @@ def test_bytes_that_the_kernel_refused_cost_the_points(task: Task) -> None:
     if task is pack_int4:
         small |= {"equal": cases[0].inputs["large"]["n_tensors"]}
     if task is adam8bit_step:
-        small |= large_steps(adam, **cases[0].inputs["large"]) | {"state_bytes": 1}
+        large = cases[0].inputs["large"]
+        codes = {"state_bytes": 2 * large["n_tensors"] * large["n"]}  # and no scales
+        small |= large_steps(adam, **large) | codes
     assert judge(task, cases, [Answer(value=small, memory="refused")]).status != "right"
     assert judge(task, cases, [Answer(value=small, memory="within")]).status == "right"
 
