@@ -31,8 +31,10 @@ from peakmem.probes.lab05 import LOSSES, large_run
 __all__ = ["accumulate_gradients", "largest_rise_bytes", "least_rise_bytes"]
 
 _GRADIENTS, _RAGGED, _KEPT = "gradients", "ragged last micro-batch", "existing gradients and loss"
-_LARGE = {"samples": 24, "length": 512, "width": 32, "layers": 8}
+# So large that what torch.func keeps, 2.3 times one micro-batch, exceeds the budget by a MiB.
+_LARGE = {"samples": 12, "length": 2048, "width": 32, "layers": 8}
 _LARGE_MICRO_BATCH = 2
+_LARGE_CALL = f"With {_LARGE['samples']} samples and micro_batch={_LARGE_MICRO_BATCH}"
 _MIB = 2**20
 _FLOAT32 = 1e-4  # of the largest gradient
 
@@ -172,7 +174,7 @@ def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     if answer.breaks_budget(rise_bytes, largest_rise_bytes()):
         return Finding(False, _TOO_MUCH, (_cause(rise_bytes or 0, value),))
     if not close(got, gradients_of(model, LOSSES["mse"](model(x), y)), _FLOAT32):
-        said = "With 24 samples and micro_batch=2 the gradients are not those of the full batch."
+        said = f"{_LARGE_CALL} the gradients are not those of the full batch."
         return Finding(False, said, _scaled(got, model, x, y))
     if not answer.memory and not (rise_bytes or 0) >= least_rise_bytes():
         return Finding(False, doubt=_UNMETERED)
@@ -202,7 +204,7 @@ def _returned(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
         return Finding(False, "A tensor came back.", ("returns_tensor",))
     mutants = loss_mutants([_LARGE_MICRO_BATCH] * len(losses), losses).items()
     names = tuple(name for name, wrong in mutants if _nearly(got, wrong))
-    said = f"With 24 samples and micro_batch=2: expected the loss {right:.6g}, got {show(got)}."
+    said = f"{_LARGE_CALL}: expected the loss {right:.6g}, got {show(got)}."
     with torch.no_grad():
         gradients = gradients_in(value.get("gradients"), [p.numpy() for p in model.parameters()])
     names += () if gradients is None else _scaled(gradients, model, x, y)
@@ -236,10 +238,7 @@ def _scaled(got: list[Any], model: Any, x: torch.Tensor, y: torch.Tensor) -> tup
     )
 
 
-_TOO_MUCH = (
-    "With 24 samples and micro_batch=2, live memory rose by more than twice what one micro-batch "
-    "alone takes."
-)
+_TOO_MUCH = f"{_LARGE_CALL}, live memory rose by more than twice what one micro-batch alone takes."
 _UNMETERED = (
     "The meter saw less memory than a single sample takes, as if the work were done where it does "
     "not look: on another thread, or with torch's dispatch modes switched off. An instructor has "

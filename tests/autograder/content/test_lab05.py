@@ -209,7 +209,7 @@ def test_the_kernels_word_counts_and_the_meters_only_without_it(
         {"rise_bytes": 0},
         {"rise_bytes": least_rise_bytes() - 1},
         {"sizes": []},
-        {"sizes": [2] * 11},
+        {"sizes": [2] * 5},
     ],
     ids=str,
 )
