@@ -31,7 +31,7 @@ from peakmem.probes.lab05 import LOSSES, large_run
 __all__ = ["accumulate_gradients", "largest_rise_bytes", "least_rise_bytes"]
 
 _GRADIENTS, _RAGGED, _KEPT = "gradients", "ragged last micro-batch", "existing gradients and loss"
-# So large that what torch.func keeps, 2.3 times one micro-batch, exceeds the budget by a MiB.
+# So large that torch.func, which takes more than twice one micro-batch, clearly exceeds the budget.
 _LARGE = {"samples": 12, "length": 2048, "width": 32, "layers": 8}
 _LARGE_MICRO_BATCH = 2
 _LARGE_CALL = f"With {_LARGE['samples']} samples and micro_batch={_LARGE_MICRO_BATCH}"

@@ -189,6 +189,19 @@ def test_the_peak_is_kept_to_the_byte(metered: tuple[Case, dict[str, Any]]) -> N
         assert str(rise_bytes) not in verdict.message
 
 
+def test_graphs_that_are_too_large_lie_well_above_what_the_kernel_allows(
+    metered: tuple[Case, dict[str, Any]],
+) -> None:
+    case, _ = metered
+    names = _names(accumulate_gradients, "wrong_larger_graphs")
+    value = _answer(accumulate_gradients, case, names).value
+    assert isinstance(value, dict)
+    assert case.budget is not None
+    large = case.inputs["large"]
+    given_bytes = 2 * 4 * large["samples"] * large["length"] * large["width"]
+    assert given_bytes + value["rise_bytes"] > case.budget.bytes + 2**19
+
+
 def test_the_kernels_word_counts_and_the_meters_only_without_it(
     metered: tuple[Case, dict[str, Any]],
 ) -> None:
