@@ -185,7 +185,11 @@ def kinds(run, fn, *args):
 def calls(run):
     """Return the calls of two checkpoints: after forward, after backward, and under no_grad."""
     seen = []
-    fn = lambda x: (seen.append(1), x.tanh().exp())[1]  # noqa: E731
+
+    def fn(x):
+        seen.append(1)
+        return x.tanh().exp()
+
     out = run(fn, run(fn, x.clone().requires_grad_()))
     counts = [len(seen)]
     out.sum().backward()
@@ -199,7 +203,10 @@ def drawn(run, which):
     """Return the gradient of two dropouts, numbers drawn after forward, or after backward."""
     torch.manual_seed(1)
     z = torch.rand(1000, requires_grad=True)
-    fn = lambda x: F.dropout(x, 0.5) * torch.rand_like(x)  # noqa: E731
+
+    def fn(x):
+        return F.dropout(x, 0.5) * torch.rand_like(x)
+
     out = run(fn, run(fn, z))
     between = torch.rand(3)
     out.sum().backward()
@@ -215,7 +222,10 @@ def is_lean(run):
 
 
 x, y, places = torch.randn(5), torch.randn(5), torch.tensor([4, 3, 2, 1, 0])
-power = lambda x, n, y, nothing: x**n * y  # noqa: E731
+
+
+def power(x, n, y, nothing):
+    return x**n * y
 
 
 def several(x, y):
