@@ -25,7 +25,7 @@ from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from autograder.store.whole_files import is_page
 
-__all__ = ["Shown", "are_there", "drop_pages", "write_missing", "write_pages"]
+__all__ = ["Shown", "are_there", "write_missing", "write_pages"]
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,3 @@ def are_there(result: Result, out: OutFolder, course: Course, given: ManualGrade
         *(is_between(notebook, b'{"cells": ', b"}\n") for notebook in notebooks),
     )
     return all(whole) and shows(page, result, given)
-
-
-def drop_pages(key: SubmissionKey, out: OutFolder) -> None:
-    """Remove the pages of a submission, so that `publish` writes them again."""
-    for path in (out.feedback_page(key), *out.graded_notebooks(key)):
-        path.unlink(missing_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from autograder.base.damage import Damaged, is_there
-from autograder.store.gradebook_file import require_gradebook
 from autograder.store.out_folder import OutFolder
 from autograder.store.out_format import require_known_format
 from autograder.store.published import published
@@ -33,4 +32,7 @@ def require_whole(out: OutFolder) -> None:
             f"{out.semester} is missing, but the grades here depend on its rules; restore it from "
             "a backup, or create an empty file if no rules are to apply any more"
         )
-    require_gradebook(out)
+    if is_there(out.gradebook):
+        from autograder.store.gradebook_file import require_gradebook  # slow to import
+
+        require_gradebook(out)

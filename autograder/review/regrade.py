@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from autograder.base.files import write_whole
 from autograder.model.result import Result
 from autograder.notebooks.questions import source_notebooks
-from autograder.publish.pages import drop_pages
 from autograder.publish.publishing import publish
 from autograder.review.changes import Change, between, note_down
 from autograder.rules.waivers import waive, waivers
@@ -64,7 +63,7 @@ def commit(room: Classroom, comparison: Comparison) -> list[Result]:
     note_down(comparison.changes, room.out)
     for key in taken(there):
         if key.lab == room.lab and Journal(there).verdicts(key) is not None:
-            drop_pages(key, room.out)
+            room.out.drop_pages(key)
     pairs = [(there, room.out)]
     pairs += [(theirs, room.out.attempt(theirs.path.name)) for theirs in there.attempts()]
     for theirs, ours in pairs:

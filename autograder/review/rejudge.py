@@ -24,7 +24,6 @@ from autograder.model.result import Result
 from autograder.model.scoring import SANE, Rules
 from autograder.model.submission import SubmissionKey
 from autograder.model.task import Answer, Case, Task, Verdict
-from autograder.publish.pages import drop_pages
 from autograder.publish.publishing import publish
 from autograder.review.changes import Change, between, note_down
 from autograder.rules.waivers import waive, waivers, write_waivers
@@ -170,7 +169,7 @@ def commit(proposal: Proposal, out: OutFolder, course: Course) -> list[Result]:
     """
     note_down(proposal.changes, out)
     for result in proposal.pages:
-        drop_pages(result.key, out)
+        out.drop_pages(result.key)
     write_waivers(proposal.waived, out)
     for journal, result, terms in proposal.amended:
         journal.amend(result, terms)

@@ -17,7 +17,6 @@ from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.status import JUDGED
 from autograder.model.submission import SubmissionKey
-from autograder.publish.pages import drop_pages
 from autograder.rules.counting import counting_of
 from autograder.rules.lateness import Attempt, counting, lateness, sentence
 from autograder.rules.semester import Receipt, Semester
@@ -142,7 +141,7 @@ def _adopt(out: OutFolder, key: SubmissionKey, theirs: Journal, note: str) -> No
     same = ours.submission(key) == theirs.submission(key)
     if same and new == old:
         return
-    drop_pages(key, out)
+    out.drop_pages(key)
     ours.copy(key, theirs)
     ours.amend(new, theirs.terms(key) or {})
 

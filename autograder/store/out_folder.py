@@ -187,6 +187,11 @@ class OutFolder:
         """Return all notebooks of a submission for Formgrader."""
         return sorted(self._graded(key).glob("*.ipynb"))
 
+    def drop_pages(self, key: SubmissionKey) -> None:
+        """Remove the pages of a submission, so that publishing writes them again."""
+        for path in (self.feedback_page(key), *self.graded_notebooks(key)):
+            path.unlink(missing_ok=True)
+
     def submitted(self, key: SubmissionKey) -> Path:
         """Return the empty folder that makes Formgrader count a submission."""
         return inside(self.path, "submitted", key.student, key.lab)
