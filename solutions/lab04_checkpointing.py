@@ -842,7 +842,7 @@ self_check(
             (mended,),
             0,
             "register_forward_hook returns a handle: call its remove().",
-            label="hooks left on the layers",
+            label="no hooks left on the layers",
             function=hooks_left,
         ),
         Case(

@@ -1244,7 +1244,7 @@ self_check(
             (batch_norm, rows),
             (0, [], True),
             "leave no trace: run the copy, within torch.random.fork_rng()",
-            label="hooks left, buffers or mode changed, RNG state kept",
+            label="no hooks left, nothing changed, RNG state kept",
             function=left_behind,
         ),
     ],

@@ -273,7 +273,7 @@ def to_everyone(x):
 
 
 def ring_case(world, length, hint):
-    return Case((world, length), [], hint, label=f"wrong chunks, {world} ranks, {length} values")
+    return Case((world, length), [], hint, label=f"no wrong chunks, {world} ranks, {length} values")
 
 
 self_check(
@@ -652,21 +652,21 @@ self_check(
             [],
             "All ranks take the values that the owner of a share computed.",
             function=bits_differ,
-            label="ranks with other bits",
+            label="no bits that differ between ranks",
         ),
         Case(
             (2,),
             [],
             "Never write into p.grad, not even through a view.",
             function=gradients_changed,
-            label="gradients changed",
+            label="no gradients changed",
         ),
         Case(
             (2,),
             [],
             "Set each p.grad to None.",
             function=zero_grad_leaves,
-            label="ranks with gradients after zero_grad()",
+            label="no gradients after zero_grad()",
         ),
         Case(
             (2,),
@@ -909,21 +909,21 @@ self_check(
             (2,),
             [1, 1, 1, 1],
             "Its owner keeps a gradient; all others set p.grad to None.",
-            label="ranks that keep each",
+            label="one rank keeps each gradient",
         ),
         Case(
             (2,),
             0.0,
             "Divide by the number of ranks.",
             function=updates_off_by,
-            label="updates off by, 2 ranks",
+            label="updates off by 0, 2 ranks",
         ),
         Case(
             (3,),
             0.0,
             "Do all ranks choose the same owners?",
             function=updates_off_by,
-            label="updates off by, 3 ranks",
+            label="updates off by 0, 3 ranks",
         ),
         Case(
             (),

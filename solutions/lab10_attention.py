@@ -1090,7 +1090,7 @@ self_check(
             0,
             "Call each handle's remove().",
             function=hooks_of,
-            label="hooks left",
+            label="no hooks left",
         ),
     ],
     equal=close(1e-6),
