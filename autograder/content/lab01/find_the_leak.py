@@ -58,7 +58,7 @@ def _small(rng: np.random.Generator) -> dict[str, int]:
     return {
         "count": int(rng.integers(2, 6)),
         "numbers": int(rng.integers(5, 40)),
-        "seed": int(rng.integers(2**20)),
+        "seed": int(rng.integers(2**31)),
     }
 
 
@@ -66,7 +66,7 @@ def _large(rng: np.random.Generator) -> dict[str, int]:
     return {
         "count": int(rng.integers(14, 20)),
         "numbers": 2**18 + int(rng.integers(2**10)),
-        "seed": int(rng.integers(2**20)),
+        "seed": int(rng.integers(2**31)),
     }
 
 

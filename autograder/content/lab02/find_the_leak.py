@@ -91,7 +91,7 @@ def _left_in_training(model: nn.Module, batches: _Batches) -> list[float]:
 
 
 def _sizes(rng: np.random.Generator, count: int, rows: int, width: int) -> dict[str, int]:
-    return {"count": count, "rows": rows, "width": width, "seed": int(rng.integers(2**20))}
+    return {"count": count, "rows": rows, "width": width, "seed": int(rng.integers(2**31))}
 
 
 def _batches(number: float) -> Callable[[Mapping[str, int]], int]:

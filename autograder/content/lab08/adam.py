@@ -108,14 +108,14 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         }
         missing = [[late], [twice], [twice], []]
         inputs = {"world": world, "shapes": shapes, "missing": missing, "options": options}
-        seed = int(rng.integers(2**20))
+        seed = int(rng.integers(2**31))
         return Case((_EQUAL, _ALIKE), {**inputs, "seed": seed, "metered": False, **more})
 
     options = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-8}
     # The number of steps is drawn, so that no rank can free its moments just before the last look.
     steps: list[list[int]] = [[] for _ in range(int(rng.integers(2, 9)))]
     large = {"world": _WORLD, "shapes": _SHAPES, "missing": steps, "options": options}
-    given = {**large, "seed": int(rng.integers(2**20)), "large": True}
+    given = {**large, "seed": int(rng.integers(2**31)), "large": True}
     by_default = case(3, options={}, gain=_GAIN)
     return [case(2), by_default, Case((_STATE,), given, budget=_BUDGET)]
 

@@ -60,7 +60,7 @@ def _sizes(rng: np.random.Generator) -> dict[str, int]:
 
 
 def _seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**20))
+    return int(rng.integers(2**31))
 
 
 def _layers(count: float) -> Callable[[Mapping[str, Any]], int]:

@@ -34,11 +34,11 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     def case(world: int) -> Case:
         widths = [int(n) for n in rng.integers(3, 9, 5)]
         sizes = {"world": world, "widths": widths, "steps": 2}
-        return Case((_RIGHT,), {**sizes, "seed": int(rng.integers(2**20)), "metered": False})
+        return Case((_RIGHT,), {**sizes, "seed": int(rng.integers(2**31)), "metered": False})
 
     given = {"world": _WORLD, "widths": _WIDTHS, "steps": 1, "large": True}
     budget = Budget(_PARAMETER_BYTES + _MOST_BYTES + _SCRATCH_BYTES)
-    large = Case((_MEMORY,), {**given, "seed": int(rng.integers(2**20))}, budget=budget)
+    large = Case((_MEMORY,), {**given, "seed": int(rng.integers(2**31))}, budget=budget)
     return [case(2), case(3), large]
 
 

@@ -30,7 +30,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     def case(parts: tuple[str, ...], **sizes: Any) -> Case:
         width = int(rng.integers(3, 8))
         sizes = {"metered": False, **sizes}
-        return Case(parts, {"width": width, "seed": int(rng.integers(2**20)), **sizes})
+        return Case(parts, {"width": width, "seed": int(rng.integers(2**31)), **sizes})
 
     return [
         case((_START, _GRADIENTS), world=2, passes=1),

@@ -36,9 +36,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         some = world * int(rng.integers(2, 20))
         lengths = [some, some + int(rng.integers(1, world)), world, world - 1, 1, 0]
         sizes = {"world": world, "lengths": lengths}
-        return Case((_SUMS,), {**sizes, "seed": int(rng.integers(2**20)), "metered": False})
+        return Case((_SUMS,), {**sizes, "seed": int(rng.integers(2**31)), "metered": False})
 
-    large = {"world": _WORLD, "lengths": [_LENGTH], "seed": int(rng.integers(2**20)), "large": True}
+    large = {"world": _WORLD, "lengths": [_LENGTH], "seed": int(rng.integers(2**31)), "large": True}
     budget = Budget(_GIVEN_BYTES + _MOST_EXTRA_BYTES + _MIB)
     return [*map(case, (2, 3, 4)), Case((_BYTES, _MEMORY), large, budget=budget)]
 
