@@ -84,6 +84,10 @@ class Allowance:
         """Charge this many seconds."""
         self._seconds_left -= seconds
 
+    def excuse(self, cpu_seconds: float) -> None:
+        """Don't count this much of the grader's computing: no message caused it."""
+        self._cpu_deadline += cpu_seconds
+
     def use_start(self) -> None:
         """Charge the start of a process, a fixed cost."""
         self.use(_START)

@@ -140,8 +140,11 @@ def test_no_more_is_in_flight_than_twice_the_threads(standing, folder):
     with _in_a_thread(outcomes) as done:
         until_true(lambda: begun(folder, "wait-*"))
         with Client(standing.address, set_as_default=False) as client:
-            known = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
-        assert 1 <= known <= 2
+
+            def known():
+                return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+
+            until_true(lambda: 1 <= known() <= 2)  # the scheduler forgets an earlier run's late
         (folder / "go").touch()
     assert len(done) == 50
 

@@ -12,6 +12,8 @@ from peakmem.probes.lab02 import LEAK_LAYERS, evaluate_batches, losses_bound, sc
 
 __all__ = ["evaluate", "find_the_leak", "report_of_losses"]
 
+_APART = 1e-3
+
 if TYPE_CHECKING:
     from torch import Tensor, nn  # `evaluate` loads torch: right answers are judged without it
 
@@ -94,6 +96,15 @@ def _sizes(rng: np.random.Generator, count: int, rows: int, width: int) -> dict[
     return {"count": count, "rows": rows, "width": width, "seed": int(rng.integers(2**31))}
 
 
+def _small(rng: np.random.Generator) -> dict[str, int]:
+    """Return sizes of batches whose losses differ by far more than a judge overlooks."""
+    while True:
+        count, rows, width = rng.integers(2, 6), rng.integers(3, 9), rng.integers(5, 12)
+        sizes = _sizes(rng, int(count), int(rows), int(width))
+        if np.diff(sorted(report_of_losses(**sizes)["losses"])).min() > _APART:
+            return sizes
+
+
 def _batches(number: float) -> Callable[[Mapping[str, int]], int]:
     """So many tensors of a batch's size for each batch."""
     return lambda sizes: int(4 * number * sizes["count"] * sizes["rows"] * sizes["width"])
@@ -106,9 +117,7 @@ find_the_leak = leak_task(
         work=evaluate_batches,
         reference=evaluate,
         results=report_of_losses,
-        small=lambda rng: _sizes(
-            rng, int(rng.integers(2, 6)), int(rng.integers(3, 9)), int(rng.integers(5, 12))
-        ),
+        small=_small,
         # So many batches that their inputs alone exceed the bound.
         large=lambda rng: _sizes(rng, int(rng.integers(28, 32)), 512, 128),
         most_bytes=losses_bound,

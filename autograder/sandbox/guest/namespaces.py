@@ -8,6 +8,7 @@ users, mounts and network, its own bounded /tmp, and a system call filter.
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import resource
 import socket
@@ -95,8 +96,9 @@ def shut_in(limits: Mapping[str, int], connection: socket.socket | None = None) 
 def set_limits(limits: Mapping[str, int]) -> None:
     """Set the limits that the kernel enforces per process or per user; see `shut_in`."""
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    # CUDA reserves addresses for all memory of the GPU and the host.
-    addresses = resource.RLIM_INFINITY if limits["gpu"] else mapped + limits["memory_bytes"]
+    addresses = mapped + limits["memory_bytes"] + _torch_bytes()
+    if limits["gpu"]:  # CUDA reserves addresses for all memory of the GPU and the host
+        addresses = resource.RLIM_INFINITY
     for kind, limit in (
         (resource.RLIMIT_AS, addresses),
         (resource.RLIMIT_NPROC, limits["processes"]),
@@ -109,6 +111,16 @@ def set_limits(limits: Mapping[str, int]) -> None:
         (resource.RLIMIT_SIGPENDING, 256),
     ):
         resource.setrlimit(kind, (limit, limit))
+
+
+def _torch_bytes() -> int:
+    """The addresses that torch's libraries take if a cell imports it later, CUDA's among them."""
+    torch = None if "torch" in sys.modules else importlib.util.find_spec("torch")
+    if torch is None or torch.origin is None:
+        return 0
+    package = Path(torch.origin).parent
+    libraries = [*package.glob("lib/*.so*"), *package.parent.glob("nvidia/*/lib/*.so*")]
+    return sum(path.stat().st_size for path in libraries)
 
 
 def drop_bounding_set() -> None:

@@ -74,6 +74,8 @@ class Recorder:
         self._add(output, always=kind == "execute_result")
 
     def error(self, name: str, value: str, trace: list[str]) -> None:
+        if name == "_IncompleteInputError":  # Python 3.13's private kind, for code that ends early
+            name = "SyntaxError"
         kept = [line[:2000] for line in trace[:50]]
         self._add(
             {"output_type": "error", "ename": name, "evalue": value[:2000], "traceback": kept},

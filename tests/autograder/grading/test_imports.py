@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from autograder.base.limits import Limits
 from autograder.grading.imports import (
     WITHOUT_TORCH,
     heavy_imports,
@@ -216,6 +217,14 @@ def test_a_sandbox_without_torch_has_none_until_a_cell_imports_it() -> None:
             assert student.run_cell(there)[0]["text"] == "False\n"
             assert student.run_cell("import torch")[:1] == []
             assert student.run_cell(there)[0]["text"] == "True\n"
+
+
+@pytest.mark.sandbox
+def test_torchs_libraries_take_none_of_a_cells_memory() -> None:
+    """CUDA's take gigabytes of addresses, which a cell that imports torch late would lack."""
+    limits = Limits(memory_bytes=2**28)
+    with Sandbox(preload=(), measured=False, limits=limits) as light, light.open() as student:
+        assert student.run_cell("import torch")[:1] == []
 
 
 @pytest.mark.sandbox

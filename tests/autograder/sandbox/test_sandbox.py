@@ -345,7 +345,7 @@ def test_who_talks_without_end_is_stopped_in_time(hurried, talk):
 @pytest.mark.parametrize("talk", TALKS)
 def test_who_talks_without_end_may_not_use_more_memory(student, talk):
     hoard = (
-        "for _ in range(2):\n        if os.fork() == 0:\n"
+        "for _ in range(4):\n        if os.fork() == 0:\n"
         "            block = bytearray(300 << 20); time.sleep(60)"
     )
     source = TALKER.replace("BEFORE", hoard).replace("TALK", TALKS[talk])

@@ -411,7 +411,7 @@ def test_the_meters_of_all_ranks_agree_with_the_peaks_of_their_processes(monkeyp
     _, before = peaks(monkeypatch, metered, 2**12)
     told, after = peaks(monkeypatch, metered, 64 * MIB)
     assert told == [2 * 64 * MIB, 4 * 64 * MIB]
-    assert sum(after) - sum(before) == pytest.approx(sum(told), rel=0.05)
+    assert sum(after) - sum(before) == pytest.approx(sum(told), rel=0.1)
 
 
 @linux
