@@ -149,16 +149,6 @@ def two_cuts(chain: Chain, budget: int) -> list[int] | None:
     return one_cut(chain, budget) or _best_of(chain, budget, [list(pair) for pair in pairs])
 
 
-def five_cuts(chain: Chain, budget: int) -> list[int] | None:
-    """Five cuts at most."""
-    ends: dict[int, tuple[int, list[int]]] = {-1: (0, [])}
-    plans: list[list[int]] = []
-    for _ in range(6):
-        plans += [kept for _, kept in ends.values()]
-        ends = _one_cut_more(chain, budget, ends)
-    return _best_of(chain, budget, plans)
-
-
 def first_found(chain: Chain, budget: int) -> list[int] | None:
     """The right recursion, which takes the first way to each index instead of the cheapest."""
     ways: dict[int, tuple[int, list[int]]] = {-1: (0, [])}
@@ -251,7 +241,6 @@ HEURISTICS: dict[str, Rule] = {
         fewest_cuts,
         one_cut,
         two_cuts,
-        five_cuts,
         first_found,
         cheapest_outputs,
         best_ratios,
