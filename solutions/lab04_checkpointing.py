@@ -186,16 +186,16 @@ def calls(run):
     """Return the calls of two checkpoints: after forward, after backward, and under no_grad."""
     seen = []
 
-    def fn(x):
-        seen.append(1)
+    def fn(n, x):
+        seen.append(n)
         return x.tanh().exp()
 
-    out = run(fn, run(fn, x.clone().requires_grad_()))
+    out = run(fn, 1, run(fn, 1, x.clone().requires_grad_()))
     counts = [len(seen)]
     out.sum().backward()
     counts.append(len(seen))
     with torch.no_grad():
-        out = run(fn, run(fn, x.clone().requires_grad_()))
+        out = run(fn, 1, run(fn, 1, x.clone().requires_grad_()))
     return "a graph under no_grad" if out.requires_grad else (*counts, len(seen) - counts[-1])
 
 
