@@ -57,7 +57,7 @@ def loss_scaler(
             scaler.unscale_(optimizer)
             unscaled = _values(parameter.grad for parameter in parameters)
             torch.nn.utils.clip_grad_norm_(parameters, max_norm)
-            scaler.scale(1.0)  # as a log reads it: this neither begins nor ends a step
+            scaler.scale(loss.detach())  # as for a log: this neither begins nor ends a step
         scaler.step(optimizer)
         scaler.update()
         after = _values(parameter.detach() for parameter in parameters)
