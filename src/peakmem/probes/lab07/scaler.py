@@ -79,7 +79,8 @@ def _take_good_steps(scaler: Any, count: int) -> None:
     weight = torch.nn.Parameter(torch.ones(1))
     optimizer = torch.optim.SGD([weight], lr=0.0, foreach=False)
     for _ in range(count):
-        weight.grad = torch.zeros(1)  # of small gradients some are 0: such a step is good, too
+        # Of small gradients some are 0: such a step is good, too.
+        weight.grad = torch.zeros(1) * float(scaler.scale(1.0))
         scaler.step(optimizer)
         scaler.update()
 
