@@ -138,13 +138,17 @@ def flushed_fraction(grads: list[torch.Tensor], dtype: str, scale: float) -> flo
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-flushed_fraction-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 7.1, what is flushed to zero
-def share_of(*values, dtype="float16", scale=1.0):
-    """Return the share of one tensor's values, or of several tensors' if lists are given."""
-    lists = [value if isinstance(value, list) else [value] for value in values]
-    grads = [torch.tensor(one) for one in lists]
+def on_tensors(function, values, *rest):
+    """Return the function's result on a list of tensors, one of each value."""
+    grads = [torch.tensor(value) for value in values]
     given = [grad.tolist() for grad in grads]
-    share = flushed_fraction(grads, dtype, scale)
-    return share if [grad.tolist() for grad in grads] == given else "grads changed"
+    result = function(grads, *rest)
+    return result if [grad.tolist() for grad in grads] == given else "grads changed"
+
+
+def share_of(*values, dtype="float16", scale=1.0):
+    """Return the share of several tensors' values; a number is a tensor without dimensions."""
+    return on_tensors(flushed_fraction, values, dtype, scale)
 
 
 example = [1e-8, 1e-3, 0.0]
@@ -202,7 +206,8 @@ score("lab07-flushed_fraction", globals())
 # values stay finite in float16.
 #
 # **Convention:** the value after the cast counts. The largest float16 is 65504, and anything below 65520,
-# halfway to where the next would be, rounds down to it. No value, or only zeros: $2^{24}$.
+# halfway to where the next would be, rounds down to it. No value, or only zeros: $2^{24}$. Leave the tensors as
+# they are.
 #
 # *Example:* of 0.5 and -3.0, -3.0 decides. $3 \cdot 2^{14} = 49152$ is finite, $3 \cdot 2^{15}$ is not: 16384.
 #
@@ -227,17 +232,23 @@ def best_scale(grads: list[torch.Tensor]) -> float:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-best_scale-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 7.2, the best scale
+def scale_of(*values):
+    """Return the best scale of several tensors."""
+    return on_tensors(best_scale, values)
+
+
 self_check(
-    best_scale,
+    scale_of,
     [
-        Case(([torch.tensor([0.5, -3.0])],), 16384, "the sign doesn't matter: -3 overflows too"),
-        Case(([torch.ones(2), torch.tensor([3.0]), torch.ones(1)],), 16384, "look at all tensors"),
-        Case(([torch.full((16,), 3.0)],), 16384, "the largest value decides, not a norm"),
-        Case(([torch.tensor([65519.0])],), 1, "65519 rounds to 65504, which is finite"),
-        Case(([torch.tensor([65520.0])],), 0.5, "65520 rounds to inf; scales may be below 1"),
-        Case(([torch.tensor([2.0**39])],), 2.0**-24, "scales go down to 2^-24"),
-        Case(([torch.zeros(3)],), 2.0**24, "zeros may be scaled as far as you like"),
-        Case(([],), 2.0**24, "without a gradient any scale will do"),
+        Case(([0.5, -3.0],), 16384, "the sign doesn't matter: -3 overflows too"),
+        Case(([1.0, 1.0], [3.0], 1.0), 16384, "look at all tensors; a number is one, too"),
+        Case(([3.0] * 16,), 16384, "the largest value decides, not a norm"),
+        Case(([65519.0],), 1, "65519 rounds to 65504, which is finite"),
+        Case(([65520.0],), 0.5, "65520 rounds to inf; scales may be below 1"),
+        Case(([2.0**39],), 2.0**-24, "scales go down to 2^-24"),
+        Case(([1e-9],), 2.0**24, "scales go up to 2^24"),
+        Case(([0.0, 0.0],), 2.0**24, "zeros may be scaled as far as you like"),
+        Case((), 2.0**24, "without a gradient any scale will do"),
     ],
 )
 if predicted(predicted_exponent, question="which exponent is the largest?"):
@@ -406,6 +417,7 @@ def train_on(gradients, clipped=(), **settings):
         if number in clipped:
             scaler.unscale_(optimizer)
             nn.utils.clip_grad_norm_([weight], max_norm=1.0)
+        scaler.scale(1.0)  # as a log reads it
         scaler.step(optimizer)
         scaler.update()
         values.append(round(weight.item(), 3))
@@ -639,26 +651,32 @@ class MasterWeights:
 # Self-check of 7.4, master weights
 def after(values, gradients, lr, **dtype):
     """Return masters and params after a step for each row of gradients, as Python floats."""
-    given = [torch.tensor([value]) for value in values]
+    given = [torch.tensor(value).reshape(-1) for value in values]
     weights = MasterWeights(lr, **dtype)
     weights.load(given)
+    beside = MasterWeights(2 * lr, **dtype)
+    beside.load([tensor + 1 for tensor in given])
     low = dtype.get("dtype", torch.float16)
     for row in gradients:
         for param, gradient in zip(weights.params, row, strict=True):
-            param.grad = None if gradient is None else torch.tensor([gradient], dtype=low)
+            right = None if gradient is None else torch.tensor(gradient, dtype=low).reshape(-1)
+            param.grad = right
         weights.step()
     if any(tensor.dtype != torch.float32 for tensor in weights.master):
         return "the masters are not float32"
     if not all(p.dtype == low and p.is_leaf and p.requires_grad for p in weights.params):
         return "the params are not leaves in dtype with requires_grad"
-    if any(
-        tensor.item() != torch.tensor(v).item() for tensor, v in zip(given, values, strict=True)
-    ):
+    if [tensor.tolist() for tensor in given] != [
+        torch.tensor(value).reshape(-1).tolist() for value in values
+    ]:
         return "the tensors that were given to load have changed"
     pairs = zip(weights.master, weights.params, strict=True)
-    if any(param.item() != master.to(low).item() for master, param in pairs):
+    if any(param.tolist() != master.to(low).tolist() for master, param in pairs):
         return "the params are not the rounded masters"
-    return [t.item() for t in weights.master], [t.item() for t in weights.params]
+    return tuple(
+        [t.item() if t.numel() == 1 else t.tolist() for t in tensors]
+        for tensors in (weights.master, weights.params)
+    )
 
 
 SMALL = "update in float32, under torch.no_grad(), and never read masters back from the copy"
@@ -676,6 +694,12 @@ self_check(
         Case(([1.0001], [], 1.0), ([1.0001], [1.0]), "load keeps masters unrounded", wrong=SAID),
         Case(([1.0], [[0.25]] * 4, 0.0008), ([0.9992], [0.99902]), SMALL, wrong=SAID),
         Case(([0.0], [[2.0**-14]], 2.0**-14), ([-(2.0**-28)], [0.0]), PRODUCT, wrong=SAID),
+        Case(
+            ([[1.0, 2.0]], [[[1.0, -1.0]]], 0.5),
+            ([[0.5, 2.5]], [[0.5, 2.5]]),
+            "each value has its own gradient; each object has its own tensors and lr, in self",
+            wrong=SAID,
+        ),
         Case(
             ([1.0, 2.0, 3.0], [[1.0, None, 1.0]], 0.5),
             ([0.5, 2.0, 2.5], [0.5, 2.0, 2.5]),
@@ -963,14 +987,15 @@ def grows_with_steps(precision):
 
 
 class Burst(nn.Module):
-    """Two weights; in float16 the second one's gradient overflows at any useful scale."""
+    """Three weights; in float16 the second one's gradient overflows at any useful scale."""
 
     def __init__(self):
         super().__init__()
-        self.usual, self.large = (nn.Parameter(torch.ones(())) for _ in range(2))
+        self.first, self.large, self.last = (nn.Parameter(torch.ones(())) for _ in range(3))
 
     def forward(self):
-        return self.usual.float() / 2**10 + self.large.float() * 2.0**30
+        usual = self.first.float() + self.last.float()
+        return usual / 2**10 + self.large.float() * 2.0**30
 
 
 def overflow_skipped():
@@ -988,14 +1013,25 @@ class Line(nn.Module):
         self.weight = nn.Parameter(torch.ones(()))
 
     def forward(self, x):
+        dtypes.append(self.weight.dtype)
         return self.weight.float() * x
 
 
-def three_batches():
+dtypes = []  # in which a Line has run
+
+
+def three_batches(**lr):
     """Return losses and the weight after three batches, the second too large for float16."""
     model = Line()
-    losses = train(model, [(0.25,), (2.0**30,), (0.5,)], "float16")
+    losses = train(model, [(0.25,), (2.0**30,), (0.5,)], "float16", **lr)
     return losses, model.weight.item()
+
+
+def runs_in(precision):
+    """Return whether forward runs in this precision."""
+    dtypes.clear()
+    train(Line(), [(0.25,)], precision)
+    return getattr(torch, precision) in dtypes
 
 
 LOW = ("float16", "bfloat16")
@@ -1009,7 +1045,10 @@ LOST = "divide in float32, and round the float32 parameters again before each fo
 FLUSHED = "most gradients are 0 in float16: scale the loss, and divide in float32"
 STAY = {"float16": {"most weights stay": FLUSHED}, "bfloat16": {}}
 WHOLE = {
-    "3 losses, 1 weights moved": "one inf or NaN anywhere: skip the step for all weights",
+    **dict.fromkeys(
+        [f"3 losses, {moved} weights moved" for moved in (1, 2, 3)],
+        "one inf or NaN anywhere: skip the step for all weights",
+    ),
     "0 losses, 0 weights moved": "list the loss of a skipped step, too",
 }
 self_check(
@@ -1028,7 +1067,7 @@ self_check(
             (),
             "3 losses, 0 weights moved",
             "skip a step with inf or NaN, but list its loss",
-            label="three steps in which one of two weights overflows",
+            label="three steps in which one of three weights overflows",
             function=overflow_skipped,
             wrong=WHOLE,
         ),
@@ -1038,6 +1077,18 @@ self_check(
             "a step per batch, lr=0.1 by default; after an overflow the next step is made",
             label="losses and weight; the second of three batches overflows",
             function=three_batches,
+        ),
+        Case(
+            (),
+            ([0.25, 0.95 * 2**30, 0.95 / 2], 0.85),
+            "step with the lr that train is given",
+            {"lr": 0.2},
+            label="the same with lr=0.2",
+            function=three_batches,
+        ),
+        *(
+            Case((p,), True, "forward runs on copies in this dtype", function=runs_in)
+            for p in ("float32", *LOW)
         ),
     ],
     equal=close(1e-3),

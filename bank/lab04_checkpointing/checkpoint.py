@@ -233,7 +233,7 @@ def checkpoint(fn, *args):
 
 
 # %% wrong: arguments_left_out
-"""Gives a gradient to the first argument alone. [earns 3]"""
+"""Gives a gradient to the first tensor alone. [earns 3]"""
 
 import torch
 
@@ -262,7 +262,8 @@ class Checkpoint(torch.autograd.Function):
         several = out if isinstance(out, tuple) else (out,)
         pairs = [(o, g) for o, g in zip(several, gradients) if o.requires_grad]
         torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
-        return None, args[0].grad, *[None for _ in args[1:]]
+        first = next(a for a in args if torch.is_tensor(a))
+        return None, *[a.grad if a is first else None for a in args]
 
 
 def checkpoint(fn, *args):
@@ -1354,4 +1355,149 @@ class Recompute(torch.autograd.Function):
 
 
 def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)
+
+
+# %% wrong: keeps_second_call
+"""The second call's graph is retained, and its results stay on ctx. [earns 4]"""
+
+import torch
+from torch import nn
+from peakmem.labs.lab04 import keep_arguments, kept_arguments
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn = fn
+        keep_arguments(ctx, args)
+        ctx.state = torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = kept_arguments(ctx)
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            result = ctx.fn(*args)
+        torch.set_rng_state(now)
+        results = result if isinstance(result, tuple) else (result,)
+        for r, g in zip(results, gradients):
+            if r.requires_grad:
+                torch.autograd.backward(r, g, retain_graph=True)
+        ctx.results = results
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)
+
+
+# %% wrong: state_by_function
+"""The RNG state is kept in a dict by function: a second call of the same replaces it. [earns 5]"""
+
+import torch
+from torch import nn
+from peakmem.labs.lab04 import keep_arguments, kept_arguments
+
+STATES = {}
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn = fn
+        keep_arguments(ctx, args)
+        STATES[fn] = torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = kept_arguments(ctx)
+        now = torch.get_rng_state()
+        torch.set_rng_state(STATES[ctx.fn])
+        with torch.enable_grad():
+            result = ctx.fn(*args)
+        torch.set_rng_state(now)
+        results = result if isinstance(result, tuple) else (result,)
+        ways = [(r, g) for r, g in zip(results, gradients, strict=True) if r.requires_grad]
+        torch.autograd.backward([r for r, _ in ways], [g for _, g in ways])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)
+
+
+# %% wrong: one_in_a_tuple
+"""Takes the only tensor out of a tuple of one. [earns 5]"""
+
+import torch
+from torch import nn
+from peakmem.labs.lab04 import keep_arguments, kept_arguments
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn = fn
+        keep_arguments(ctx, args)
+        ctx.state = torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = kept_arguments(ctx)
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            result = ctx.fn(*args)
+        torch.set_rng_state(now)
+        results = result if isinstance(result, tuple) else (result,)
+        ways = [(r, g) for r, g in zip(results, gradients, strict=True) if r.requires_grad]
+        torch.autograd.backward([r for r, _ in ways], [g for _, g in ways])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    result = Recompute.apply(fn, *args)
+    if isinstance(result, tuple) and len(result) == 1:
+        return result[0]
+    return result
+
+
+# %% wrong: first_argument_decides
+"""No checkpoint if the first argument requires no gradient. [earns 4]"""
+
+import torch
+from torch import nn
+from peakmem.labs.lab04 import keep_arguments, kept_arguments
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn = fn
+        keep_arguments(ctx, args)
+        ctx.state = torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = kept_arguments(ctx)
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            result = ctx.fn(*args)
+        torch.set_rng_state(now)
+        results = result if isinstance(result, tuple) else (result,)
+        ways = [(r, g) for r, g in zip(results, gradients, strict=True) if r.requires_grad]
+        torch.autograd.backward([r for r, _ in ways], [g for _, g in ways])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    if not any(torch.is_tensor(a) and a.requires_grad for a in args[:1]):
+        return fn(*args)
     return Recompute.apply(fn, *args)

@@ -536,3 +536,51 @@ def plan(stages, budget_bytes: int, cache={}) -> list[int]:
             cache[n, budget_bytes] = kept
             return kept
     raise ValueError(f"no plan fits {budget_bytes} bytes")
+
+
+# %% wrong: five_cuts
+"""The best plan with at most five cuts."""
+
+from itertools import combinations
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    pre = [0]
+    for s in stages:
+        pre.append(pre[-1] + s.saved_bytes)
+    best = None
+
+    def fits(kept):
+        first = held = 0
+        for j in (*kept, n - 1):
+            if held + pre[j + 1] - pre[first] > budget_bytes:
+                return False
+            held += stages[j].output_bytes
+            first = j + 1
+        return True
+
+    rounds = {-1: {0: ()}}
+    found = [((), 0)]
+    level = {-1: (0, ())}
+    if fits(()):
+        return []
+    cand = []
+    for _ in range(5):
+        nxt = {}
+        for i, (held, kept) in level.items():
+            for j in range(i + 1, n - 1):
+                if held + pre[j + 1] - pre[i + 1] > budget_bytes:
+                    break
+                t = held + stages[j].output_bytes
+                if j not in nxt or t < nxt[j][0]:
+                    nxt[j] = (t, kept + (j,))
+        level = nxt
+        cand += [
+            (j, kept)
+            for j, (held, kept) in level.items()
+            if held + pre[n] - pre[j + 1] <= budget_bytes
+        ]
+    if not cand:
+        raise ValueError("none")
+    return list(min(cand)[1])

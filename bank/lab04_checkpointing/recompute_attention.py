@@ -395,3 +395,18 @@ def checkpoint(fn, *args):
 def recompute_attention_only(block, x):
     a = x + checkpoint(block.attention, block.norm1(x))
     return a + checkpoint(block.mlp, block.norm2(a))
+
+
+# %% wrong: hook_left
+"""Leaves a hook on attention."""
+
+import torch
+from torch import nn
+import torch.utils.checkpoint
+
+
+def recompute_attention_only(block, x):
+
+    block.attention.register_forward_hook(lambda *a: None)
+    a = x + torch.utils.checkpoint.checkpoint(block.attention, block.norm1(x), use_reentrant=False)
+    return a + block.mlp(block.norm2(a))

@@ -495,3 +495,52 @@ def best_segment_length(n_layers, saved=1):
     lengths = np.linspace(1, n_layers, n_layers)
     peaks = [peak_activations(n_layers, length, saved) for length in lengths]
     return float(lengths[np.argmin(peaks)])
+
+
+# %% wrong: stops_at_a_tie
+"""Lengthens segments only while that lowers the peak. [earns 2]"""
+
+import math
+
+
+def peak_activations(n_layers, segment_length, saved=1):
+    k = min(segment_length, n_layers)
+    s = math.ceil(n_layers / k)
+    r = n_layers - (s - 1) * k
+    return n_layers * saved + 1 if s == 1 else max(s + r * saved, s - 1 + k * saved)
+
+
+def recomputed_layers(n_layers, segment_length):
+    k = min(segment_length, n_layers)
+    return (-(-n_layers // k) - 1) * k
+
+
+def best_segment_length(n_layers, saved=1):
+    k = 1
+    while k < n_layers and peak_activations(n_layers, k + 1, saved) < peak_activations(
+        n_layers, k, saved
+    ):
+        k += 1
+    return k
+
+
+# %% wrong: root_rounded_up
+"""The root of n / saved, rounded up. [earns 2]"""
+
+import math
+
+
+def peak_activations(n_layers, segment_length, saved=1):
+    k = min(segment_length, n_layers)
+    s = math.ceil(n_layers / k)
+    r = n_layers - (s - 1) * k
+    return n_layers * saved + 1 if s == 1 else max(s + r * saved, s - 1 + k * saved)
+
+
+def recomputed_layers(n_layers, segment_length):
+    k = min(segment_length, n_layers)
+    return (-(-n_layers // k) - 1) * k
+
+
+def best_segment_length(n_layers, saved=1):
+    return math.ceil(math.sqrt(n_layers / saved))

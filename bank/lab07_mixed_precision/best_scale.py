@@ -162,3 +162,28 @@ def best_scale(grads):
     while scale > 2.0**-24 and largest * scale >= 65520:
         scale /= 2
     return scale
+
+
+# %% wrong: no_upper_limit
+"""Scales may be above 2^24."""
+
+import math
+
+
+def best_scale(grads):
+    largest = max((g.abs().max().item() for g in grads), default=0.0)
+    return 2.0 ** math.floor(math.log2(65519 / largest)) if largest else 2.0**24
+
+
+# %% wrong: in_place
+"""Takes absolute values in place."""
+
+import torch
+
+
+def best_scale(grads):
+    largest = max((grad.abs_().max().item() for grad in grads if grad.numel()), default=0.0)
+    scale = 2.0**24
+    while scale > 2.0**-24 and largest * scale >= 65520:
+        scale /= 2
+    return scale

@@ -373,3 +373,40 @@ def flushed_fraction(grads, dtype, scale):
         nonzero += int(counted.sum())
         flushed += int((counted & (grad.to(DTYPES[dtype]) == 0)).sum())
     return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: casts_first
+"""Casts, and then scales."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(dtype)
+    nonzero = flushed = 0
+    for grad in grads:
+        counted = grad != 0
+        nonzero += int(counted.sum())
+        flushed += int((counted & ((grad.to(dtypes[dtype]) * scale) == 0)).sum())
+    return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: no_scalars
+"""Goes through a tensor's rows, which one without dimensions has none of."""
+
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    dtypes = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in dtypes:
+        raise ValueError(dtype)
+    nonzero = flushed = 0
+    for grad in grads:
+        grad = torch.stack([row for row in grad]).reshape(len(grad), -1)
+        counted = grad != 0
+        nonzero += int(counted.sum())
+        flushed += int((counted & ((grad * scale).to(dtypes[dtype]) == 0)).sum())
+    return flushed / nonzero if nonzero else 0.0

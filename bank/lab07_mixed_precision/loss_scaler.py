@@ -1829,3 +1829,85 @@ class LossScaler:
                 self.good_steps = 0
         self.unscaled = False
         self.overflow = False
+
+
+# %% wrong: scale_begins_a_step
+"""scale forgets what unscale_ did, which update should. [earns 4]"""
+
+import math, torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.current, self.growth, self.backoff, self.interval = initial, growth, backoff, interval
+        self.good_steps, self.unscaled, self.overflow = 0, False, False
+
+    def scale(self, loss):
+        self.unscaled = self.overflow = False
+        return loss * self.current
+
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.grad.div_(self.current)
+                    if not parameter.grad.isfinite().all():
+                        self.overflow = True
+        self.unscaled = True
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        if not self.overflow:
+            optimizer.step()
+
+    def update(self):
+        if self.overflow:
+            self.current *= self.backoff
+            self.good_steps = 0
+        else:
+            self.good_steps += 1
+            if self.good_steps == self.interval:
+                self.current *= self.growth
+                self.good_steps = 0
+
+
+# %% wrong: zero_is_an_overflow
+"""Takes a gradient of 0 for an overflow. [earns 3]"""
+
+import math, torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.current, self.growth, self.backoff, self.interval = initial, growth, backoff, interval
+        self.good_steps, self.unscaled, self.overflow = 0, False, False
+
+    def scale(self, loss):
+        return loss * self.current
+
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.grad.div_(self.current)
+                    if not parameter.grad.isfinite().all() or not parameter.grad.all():
+                        self.overflow = True
+        self.unscaled = True
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        if not self.overflow:
+            optimizer.step()
+
+    def update(self):
+        if self.overflow:
+            self.current *= self.backoff
+            self.good_steps = 0
+        else:
+            self.good_steps += 1
+            if self.good_steps == self.interval:
+                self.current *= self.growth
+                self.good_steps = 0
+        self.unscaled = self.overflow = False

@@ -453,3 +453,79 @@ class MasterWeights:
                 if param.grad is not None:
                     master -= self.lr * param.grad.float()
                     param.copy_(master.half())
+
+
+# %% wrong: shares_its_lists
+"""The lists are attributes of the class. [earns 3]"""
+
+import torch
+
+
+class MasterWeights:
+    master = []
+    params = []
+
+    def __init__(self, lr, dtype=torch.float16):
+        self.lr, self.dtype = lr, dtype
+
+    def load(self, tensors):
+        self.master.clear()
+        self.params.clear()
+        for t in tensors:
+            self.master.append(t.clone())
+            self.params.append(t.to(self.dtype).clone().requires_grad_())
+
+    def step(self):
+        with torch.no_grad():
+            for master, param in zip(self.master, self.params, strict=True):
+                if param.grad is not None:
+                    master -= self.lr * param.grad.float()
+                    param.copy_(master)
+
+
+# %% wrong: shares_its_rate
+"""The rate is an attribute of the class. [earns 3]"""
+
+import torch
+
+
+class MasterWeights:
+    def __init__(self, lr, dtype=torch.float16):
+        MasterWeights.lr = lr
+        MasterWeights.dtype = dtype
+        self.master, self.params = [], []
+
+    def load(self, tensors):
+        self.master = [tensor.detach().clone() for tensor in tensors]
+        self.params = [master.to(MasterWeights.dtype).requires_grad_() for master in self.master]
+
+    def step(self):
+        with torch.no_grad():
+            for master, param in zip(self.master, self.params, strict=True):
+                if param.grad is not None:
+                    master -= MasterWeights.lr * param.grad.float()
+                    param.copy_(master)
+
+
+# %% wrong: mean_gradient
+"""Moves every value by the mean of the gradient."""
+
+import torch
+
+
+class MasterWeights:
+    def __init__(self, lr, dtype=torch.float16):
+        self.lr = lr
+        self.dtype = dtype
+        self.master, self.params = [], []
+
+    def load(self, tensors):
+        self.master = [tensor.detach().clone() for tensor in tensors]
+        self.params = [master.to(self.dtype).requires_grad_() for master in self.master]
+
+    def step(self):
+        with torch.no_grad():
+            for master, param in zip(self.master, self.params, strict=True):
+                if param.grad is not None:
+                    master -= self.lr * param.grad.float().mean()
+                    param.copy_(master)

@@ -764,3 +764,128 @@ def train(model, batches, precision, lr=0.1):
         scaler.update()
         optimizer.zero_grad()
     return [loss.item() for loss in losses]
+
+
+# %% wrong: another_dtype
+"""Runs in float16 where bfloat16 is asked for. [earns 3]"""
+
+import torch
+
+
+def train(model, batches, precision, lr=0.1):
+    dtype = torch.float32 if precision == "float32" else torch.float16
+    scale = 2.0**16 if dtype == torch.float16 else 1.0
+    losses = []
+    for batch in batches:
+        copies = {n: p.detach().to(dtype).requires_grad_() for n, p in model.named_parameters()}
+        loss = torch.func.functional_call(model, copies, batch)
+        losses.append(loss.item())
+        (loss * scale).backward()
+        grads = [copy.grad.float() / scale for copy in copies.values()]
+        if not all(grad.isfinite().all() for grad in grads):
+            scale /= 2
+            continue
+        with torch.no_grad():
+            for parameter, grad in zip(model.parameters(), grads, strict=True):
+                parameter -= lr * grad
+    return losses
+
+
+# %% wrong: copies_not_refreshed
+"""Makes the copies once, before the first batch. [earns 1]"""
+
+import torch
+
+
+def train(model, batches, precision, lr=0.1):
+    dtype = getattr(torch, precision)
+    scale = 2.0**16 if precision == "float16" else 1.0
+    losses = []
+    copies = {n: p.detach().to(dtype).requires_grad_() for n, p in model.named_parameters()}
+    for batch in batches:
+        loss = torch.func.functional_call(model, copies, batch)
+        losses.append(loss.item())
+        found = torch.autograd.grad(loss * scale, list(copies.values()))
+        grads = [grad.float() / scale for grad in found]
+        if not all(grad.isfinite().all() for grad in grads):
+            scale /= 2
+            continue
+        with torch.no_grad():
+            for parameter, grad in zip(model.parameters(), grads, strict=True):
+                parameter -= lr * grad
+    return losses
+
+
+# %% wrong: rounds_losses
+"""Notes losses in 16 bits. [earns 1]"""
+
+import torch
+
+
+def train(model, batches, precision, lr=0.1):
+    dtype = getattr(torch, precision)
+    scale = 2.0**16 if precision == "float16" else 1.0
+    losses = []
+    for batch in batches:
+        copies = {n: p.detach().to(dtype).requires_grad_() for n, p in model.named_parameters()}
+        loss = torch.func.functional_call(model, copies, batch)
+        losses.append(loss.to(dtype).item())
+        (loss * scale).backward()
+        grads = [copy.grad.float() / scale for copy in copies.values()]
+        if not all(grad.isfinite().all() for grad in grads):
+            scale /= 2
+            continue
+        with torch.no_grad():
+            for parameter, grad in zip(model.parameters(), grads, strict=True):
+                parameter -= lr * grad
+    return losses
+
+
+# %% wrong: lr_is_fixed
+"""Steps with a learning rate of 0.1, whatever it is given. [earns 1]"""
+
+import torch
+
+
+def train(model, batches, precision, lr=0.1):
+    dtype = getattr(torch, precision)
+    scale = 2.0**16 if precision == "float16" else 1.0
+    losses = []
+    for batch in batches:
+        copies = {n: p.detach().to(dtype).requires_grad_() for n, p in model.named_parameters()}
+        loss = torch.func.functional_call(model, copies, batch)
+        losses.append(loss.item())
+        (loss * scale).backward()
+        grads = [copy.grad.float() / scale for copy in copies.values()]
+        if not all(grad.isfinite().all() for grad in grads):
+            scale /= 2
+            continue
+        with torch.no_grad():
+            for parameter, grad in zip(model.parameters(), grads, strict=True):
+                parameter -= 0.1 * grad
+    return losses
+
+
+# %% wrong: last_gradient_decides
+"""Looks for an overflow in the last gradient only. [earns 2]"""
+
+import torch
+
+
+def train(model, batches, precision, lr=0.1):
+    dtype = getattr(torch, precision)
+    scale = 2.0**16 if precision == "float16" else 1.0
+    losses = []
+    for batch in batches:
+        copies = {n: p.detach().to(dtype).requires_grad_() for n, p in model.named_parameters()}
+        loss = torch.func.functional_call(model, copies, batch)
+        losses.append(loss.item())
+        (loss * scale).backward()
+        grads = [copy.grad.float() / scale for copy in copies.values()]
+        if not grads[-1].isfinite().all():
+            scale /= 2
+            continue
+        with torch.no_grad():
+            for parameter, grad in zip(model.parameters(), grads, strict=True):
+                parameter -= lr * grad
+    return losses

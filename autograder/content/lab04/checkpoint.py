@@ -28,7 +28,7 @@ _GRADIENTS, _KEPT, _RNG, _SEVERAL = (
 )
 _PARTS_OF = {
     "layers": (_GRADIENTS,),
-    "arguments": (_GRADIENTS,),
+    "arguments": (_GRADIENTS, _KEPT),
     "used again": (_GRADIENTS, _KEPT),
     "memory": (_KEPT,),
     "many": (_KEPT,),
@@ -36,6 +36,7 @@ _PARTS_OF = {
     "random": (_RNG,),
     "several": (_SEVERAL,),
     "last of several": (_SEVERAL,),
+    "one in a tuple": (_SEVERAL,),
 }
 _SIDE = 320  # rows and columns where memory is measured: float32 tensors of 400 KiB
 _MANY_SIDE = 512
@@ -69,8 +70,8 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     else:
         finding = _same(dict(case.inputs), answer.value)
     found = dict.fromkeys(case.parts, finding)
-    if case.inputs["kind"] == "used again":
-        found[_KEPT] = _two_calls(answer.value)
+    if case.inputs["kind"] in _CALLED:
+        found[_KEPT] = _calls(case.inputs["kind"], answer.value)
     return found
 
 
@@ -122,16 +123,25 @@ def _refusals(kind: str, said: Any) -> tuple[str, ...]:
     return ("integer_arguments",) if "only Tensors of floating point" in said else ()
 
 
-def _two_calls(value: Any) -> Finding:
-    """Two checkpoints in a row: each calls its function twice."""
+# The calls of one checkpoint, and of two in a row: after forward, and after backward.
+_CALLED = {"arguments": (1, 2), "used again": (2, 4)}
+
+
+def _calls(kind: str, value: Any) -> Finding:
+    """Each checkpoint calls its function twice."""
     if not isinstance(value, dict) or not isinstance(value.get("calls"), list):
         return Finding(False, "The answers came back garbled.")
     ended = same("", value.get("failed", ""))
-    if same([2, 4], value["calls"]) or not ended:
+    if same(_CALLED[kind], value["calls"]) or not ended:
         return Finding(True)
-    mistakes = {(2, 2): ("keeps_everything",), (2, 5): ("not_detached", "calls")}
+    mistakes = {
+        (1, 1): ("keeps_everything",),
+        (2, 2): ("keeps_everything",),
+        (2, 5): ("not_detached", "calls"),
+    }
     found = [m for calls, m in mistakes.items() if same(calls, value["calls"])]
-    return Finding(False, _TWO_CALLS, found[0] if found else ("calls",))
+    said = _CALLS if kind == "arguments" else _TWO_CALLS
+    return Finding(False, said, found[0] if found else ("calls",))
 
 
 def _gradient_mistakes(kind: str, value: Any, expected: Any) -> tuple[str, ...]:
@@ -174,14 +184,20 @@ def _many(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     value = answer.value if isinstance(answer.value, dict) else {}
     calls, rise_bytes = value.get("calls"), answer.metered("rise_bytes")
     if answer.breaks_budget(rise_bytes, (_MANY_TENSORS - 1) * _MANY_TENSOR):
-        everything = same([MANY, MANY], calls) or (rise_bytes or 0) > _EVERYTHING * _MANY_TENSOR
-        return Finding(False, _MANY, ("keeps_everything",) if everything else ("keeps_something",))
+        return Finding(False, _MANY, _why_many(calls, rise_bytes or 0))
     if not same([MANY, 2 * MANY], calls):
         return Finding(False, _CALLS, ("calls",))
     right = _right_of_many(inputs["seed"])
     if not near(value.get("sums"), right["sums"]) or not _is_loss(value.get("loss"), right["loss"]):
         return _measured_call(value)
     return Finding(True)
+
+
+def _why_many(calls: Any, rise_bytes: int) -> tuple[str, ...]:
+    everything = same([MANY, MANY], calls) or rise_bytes > _EVERYTHING * _MANY_TENSOR
+    kept = ("keeps_everything",) if everything else ("keeps_something",)
+    # What forward keeps shows after forward as well: if only this case fails, it was backward.
+    return ("keeps_second_call", *kept) if same([MANY, 2 * MANY], calls) else kept
 
 
 def _measured_call(value: Mapping[str, Any]) -> Finding:
@@ -281,6 +297,8 @@ checkpoint = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
+        "keeps_second_call": "After its backward, your checkpoint still holds what the second call "
+        "saved. Keep nothing of that call, on ctx or elsewhere, and don't retain its graph.",
         "keeps_everything": "Your checkpoint keeps the activations. In forward, nothing that the "
         "function's operations save may stay; call the function again in backward.",
         "keeps_something": "Your checkpoint keeps tensors besides the inputs and the output. Look "

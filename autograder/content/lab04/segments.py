@@ -81,7 +81,7 @@ def _within(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     rise_bytes = answer.metered("rise_bytes")
     if answer.breaks_budget(rise_bytes, _LARGE_TENSORS * _LARGE_TENSOR):
         said = f"With {n} layers in segments of {k}: more outputs are live at once than segments "
-        return Finding(False, f"{said}need.", (*_explain(n, k, value), "layer_by_layer"))
+        return Finding(False, f"{said}need.", (*_explain(n, k, value), _keeper(value)))
     if value["forward"] != list(range(n)) or sorted(value["backward"]) != list(
         range(_backward(n, k))
     ):
@@ -129,18 +129,24 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
     kept = value["kept_bytes"]
     if type(kept) is not int or kept > tensors * _ONE + segments * _SLACK_BYTES:
         said += f"after forward more is live than {tensors} outputs."
-        return Finding(False, said, _keeps(n, k, kept) + _explain(n, k, value))
+        return Finding(False, said, _keeps(n, k, value) + _explain(n, k, value))
     if kept < tensors * _ONE or not same([n, again], value["operators"]):
         return Finding(False, doubt=UNSEEN)
     return Finding(True)
 
 
-def _keeps(n: int, k: int, kept: Any) -> tuple[str, ...]:
+def _keeps(n: int, k: int, value: Mapping[str, Any]) -> tuple[str, ...]:
     """The mistake that keeps this much although the right layers are called."""
-    slack = n * _SLACK_BYTES
+    kept = value["kept_bytes"]
     if type(kept) is not int or k == 1:
         return ()
-    return ("layer_by_layer",) if n * _ONE <= kept <= n * _ONE + slack else ()
+    return (_keeper(value),) if n * _ONE <= kept <= n * (_ONE + _SLACK_BYTES) else ()
+
+
+def _keeper(value: Mapping[str, Any]) -> str:
+    """Who keeps each layer's output: checkpoints of single layers run again in falling order."""
+    again = value["backward"]
+    return "layer_by_layer" if again == sorted(again, reverse=True) else "keeps_outputs"
 
 
 def _close32(got: Any, expected: list[Any]) -> bool:
@@ -203,6 +209,8 @@ run_in_segments = Task(
         "one that is not checkpointed.",
         "layer_by_layer": "You checkpoint each layer by itself, so each layer's input is kept. Run "
         "a whole segment as one function through checkpoint: then only its input is.",
+        "keeps_outputs": "Your function keeps the output of each layer. Drop it once the next "
+        "layer has run: look for lists and closures that hold it.",
         "one_layer_each": "You recompute all layers but one, whatever the length of a segment.",
         "about_equal": "Your segments are about equally long. Cut segments of segment_length from "
         "the front, and leave the last one what is left, even if it's short.",

@@ -86,6 +86,12 @@ def _of_segments(formula: Callable[[int, int, int, int, int], int]) -> Callable[
     return lambda n, k, saved=1: formula(n, min(k, n), *_segments(n, min(k, n)), saved)
 
 
+def _roots(x: float) -> frozenset[int]:
+    """The root, rounded in any way to a length."""
+    root = math.sqrt(x)
+    return frozenset({max(1, math.floor(root)), max(1, round(root)), math.ceil(root)})
+
+
 def _only(length: Callable[[int, int], int]) -> Callable[..., frozenset[int]]:
     return lambda n, saved=1: frozenset({length(n, saved)})
 
@@ -115,8 +121,8 @@ _MUTANTS = {
     "all_but_one_segment": _call(again=lambda n, k: max(n - k, 0)),
     "whole_segments": _call(again=lambda n, k: n // min(k, n) * min(k, n)),
     "square_root": _call(best=_only(lambda n, saved: math.isqrt(n))),
-    "root_without_saved": _call(best=_only(lambda n, saved: round(math.sqrt(n)))),
-    "root_of_the_quotient": _call(best=_only(lambda n, saved: max(1, round(math.sqrt(n / saved))))),
+    "root_without_saved": _call(best=lambda n, saved=1: _roots(n)),
+    "root_of_the_quotient": _call(best=lambda n, saved=1: _roots(n / saved)),
     "least_peak_itself": _call(
         best=_only(lambda n, saved: min(peak_by_formula(n, k, saved) for k in range(1, n + 1)))
     ),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from autograder.model.compare import by_reference, same
 from autograder.model.task import Case, Task
@@ -53,6 +54,11 @@ def _with_overflow(grads: Arrays, dtype: str, scale: float) -> float:
     return float(np.mean(lost)) if len(nonzero) else 0.0
 
 
+def _casts_first(grads: Arrays, dtype: str, scale: float) -> float:
+    low = torch.from_numpy(_all(grads)[_all(grads) > 0]).float().to(getattr(torch, dtype))
+    return float((low * scale == 0).double().mean()) if len(low) else 0.0
+
+
 def _with_zeros(grads: Arrays, dtype: str, scale: float) -> float:
     values = _all(grads)
     _fraction(grads, dtype, scale)
@@ -77,11 +83,11 @@ def _float_close(expected: Any, got: Any) -> bool:
 
 
 def _draw(rng: np.random.Generator, low: float, high: float) -> list[npt.NDArray[np.float32]]:
-    """Three tensors of unequal shapes: signed values from 2^low to 2^high, and some zeros."""
+    """Four tensors of unequal shapes: signed values from 2^low to 2^high, and some zeros."""
     grads = []
-    for shape in ((7, 5), (int(rng.integers(60, 90)),), (2, 3, 4)):
+    for shape in ((7, 5), (int(rng.integers(60, 90)),), (2, 3, 4), ()):
         values = rng.choice([-1, 1], shape) * 2.0 ** rng.uniform(low, high, shape)
-        grads.append(np.where(rng.random(shape) < 0.2, 0.0, values).astype(np.float32))
+        grads.append(np.asarray(np.where(rng.random(shape) < 0.2, 0.0, values), np.float32))
     return grads
 
 
@@ -147,6 +153,7 @@ flushed_fraction = Task(
             "share_of_all": _guarded(_of_all),
             "mean_of_tensors": _guarded(_mean_of_tensors),
             "scale_ignored": lambda g, d, s: _fraction(g, d, 1.0),
+            "casts_first": _guarded(_casts_first),
             "divides_by_scale": lambda g, d, s: _fraction(g, d, 1 / s),
             "below_normal": lambda g, d, s: _fraction(
                 g, d, s, limit=2.0**11 if d == "float16" else 2.0**8
@@ -167,8 +174,9 @@ flushed_fraction = Task(
         "share_of_all": "Your share is of all values. Divide by the number of nonzero ones.",
         "mean_of_tensors": "Your result is the mean of each tensor's share. Tensors differ in "
         "size: count over all of them together.",
-        "scale_ignored": "Your function casts before it scales, or doesn't scale. Multiply by "
-        "`scale` first.",
+        "scale_ignored": "Your function doesn't scale. Multiply by `scale` first.",
+        "casts_first": "Your function casts before it scales, so small values are 0 already. "
+        "Multiply by `scale` first, in float32.",
         "divides_by_scale": "Your function divides by the scale. Multiply.",
         "below_normal": "Your function counts values below the smallest *normal* number. Subnormal "
         "numbers still hold a value: count the values that become 0.",
@@ -214,6 +222,7 @@ def _scale_cases(rng: np.random.Generator) -> list[Case]:
         # The largest is negative and in the middle; the other tensors are smaller by far.
         grads[0] /= 8
         grads[2] /= 64
+        grads[3] /= 64
         grads[1][0] = -float(np.float32(2.0**top * rng.uniform(1.1, 1.9)))
         drawn.append([grads])
     corners: list[Any] = [[[np.zeros(3, np.float32)]], [[]], single(1e-9)]

@@ -66,7 +66,7 @@ def _first(rng: np.random.Generator) -> Case:
     ]
     rows[0][0] = rows[1][1] = rows[2][0] = None
     inputs = {"tensors": _weights(rng), "gradients": rows, "lr": _EXACT_LR, "dtype": "float16"}
-    return Case((_FIRST,), inputs)
+    return Case((_FIRST,), {**inputs, "beside": True})
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -181,6 +181,10 @@ master_weights = Task(
     judge=_judge,
     ban=NO_AMP,
     mistakes={
+        "shares_its_lists": "Two of your objects share their tensors: what the second one loads "
+        "replaces the first one's. Make `master` and `params` in self, not in the class.",
+        "shares_its_rate": "Two of your objects share `lr`: the one made last sets it for both. "
+        "Keep it in self, not in the class or in a global variable.",
         "updates_the_copy": "Your update is made on the 16-bit copy, where one below half a gap is "
         "lost. Update the float32 masters, and round them into the copy.",
         "masters_from_the_copy": "Your masters are read back from the 16-bit copy, so everything "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 
@@ -36,6 +37,31 @@ class MasterWeights:
 
     def refresh(self, master: torch.Tensor, param: torch.Tensor) -> None:
         param.copy_(master)
+
+
+class _SharesItsLists(MasterWeights):
+    """All of them have the tensors of the one that loaded last."""
+
+    _masters: ClassVar[list[torch.Tensor]] = []
+    _copies: ClassVar[list[torch.Tensor]] = []
+
+    def load(self, tensors: Sequence[torch.Tensor]) -> None:
+        super().load(tensors)
+        self._masters[:], self._copies[:] = self.master, self.params
+        self.master, self.params = self._masters, self._copies
+
+
+class _SharesItsRate(MasterWeights):
+    """All of them have the rate of the one made last."""
+
+    _rates: ClassVar[list[float]] = []
+
+    def __init__(self, lr: float, dtype: torch.dtype = torch.float16) -> None:
+        super().__init__(lr, dtype)
+        self._rates[:] = [lr]
+
+    def update(self, master: torch.Tensor, param: torch.Tensor, grad: torch.Tensor) -> None:
+        master -= self._rates[0] * grad.float()
 
 
 class _UpdatesTheCopy(MasterWeights):
@@ -107,6 +133,8 @@ class _StopsAtNone(MasterWeights):
 
 
 MUTANTS: dict[str, type[MasterWeights]] = {
+    "shares_its_lists": _SharesItsLists,
+    "shares_its_rate": _SharesItsRate,
     "updates_the_copy": _UpdatesTheCopy,
     "masters_from_the_copy": _MastersFromTheCopy,
     "product_in_low": _ProductInLow,

@@ -27,6 +27,8 @@ class Training:
     losses: Sequence[float]
     #: The same as means over tokens.
     per_token: Sequence[float]
+    #: The loss of each step's batch at the weights before training.
+    still: Sequence[float]
     #: The number that divides each step's mean.
     whole: Sequence[int]
     #: The weights after the last step.
@@ -42,6 +44,8 @@ def trained_in_float32(inputs: Mapping[str, Any]) -> Training:
     model, pool = TokenModel(inputs["weights"], inputs["parts"]), _tensors(inputs)
     lr = DEFAULT_LR if inputs["lr"] is None else inputs["lr"]
     losses, whole = [], []
+    with torch.no_grad():
+        before = [model(*batch).item() for batch in pool]
     for index in inputs["order"]:
         rare = bool((pool[index][0] == TokenModel.RARE).any())
         loss = model(*pool[index])
@@ -53,6 +57,7 @@ def trained_in_float32(inputs: Mapping[str, Any]) -> Training:
     return Training(
         losses=losses,
         per_token=[loss * divisor for loss, divisor in zip(losses, whole, strict=True)],
+        still=[before[index] for index in inputs["order"]],
         whole=whole,
         weights=weights,
         first=mean_loss(inputs["weights"], inputs),

@@ -23,6 +23,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import torch
 
 from autograder.content.lab07.master_weights import NO_AMP
 from autograder.content.lab07.plain_training import (
@@ -155,9 +156,16 @@ def _why(way: float, losses: Sequence[float], precision: str) -> tuple[str, ...]
 
 def _losses_finding(precision: str, right: Training, found: Sequence[float]) -> Finding | None:
     """Each loss is on float32's curve, which a scaler's skipped steps may only delay."""
-    if all(_near(precision, right, step, loss) for step, loss in enumerate(found)):
+    if precision != "float32" and _is_rounded(precision, found):
+        return Finding(False, f"All your losses are numbers of {precision}.", ("rounds_losses",))
+    off = [step for step, loss in enumerate(found) if not _near(precision, right, step, loss)]
+    fell = _share_of_fall(right, found)
+    if not off and fell > 0.5:
         return None
-    step = next(i for i, loss in enumerate(found) if not _near(precision, right, i, loss))
+    if abs(fell) < 0.1:
+        said = f"In {precision} your weights move, but the losses in your list don't fall."
+        return Finding(False, said, ("copies_not_refreshed",))
+    step = off[0] if off else _STEPS - 1
     expected = right.losses[step]
     said = f"Your loss number {step + 1} is {found[step]:.4g}; float32's is {expected:.4g}."
     if found[1] > 2 * right.losses[1]:
@@ -165,6 +173,18 @@ def _losses_finding(precision: str, right: Training, found: Sequence[float]) -> 
     # The first loss is that of the weights that were given, whatever the training does later.
     early = precision == "float32" and 0.5 * right.losses[0] < found[0] < right.losses[0]
     return Finding(False, said, ("loss_after_the_step",) if early and step == 0 else ())
+
+
+def _share_of_fall(right: Training, found: Sequence[float]) -> float:
+    """How far the last losses have fallen, as a share of float32's fall."""
+    late = range(_STEPS * 3 // 4, _STEPS)
+    falls = [sum(right.still[i] - losses[i] for i in late) for losses in (found, right.losses)]
+    return falls[0] / falls[1]
+
+
+def _is_rounded(precision: str, found: Sequence[float]) -> bool:
+    exact = torch.tensor(found, dtype=torch.float64)
+    return torch.equal(exact.to(getattr(torch, precision)).double(), exact)
 
 
 def _near(precision: str, right: Training, step: int, loss: float) -> bool:
@@ -190,9 +210,12 @@ def _bytes_finding(precision: str, rise_bytes: int) -> Finding | None:
 
 
 def _forwards_finding(precision: str, forwards: Mapping[str, Any]) -> Finding | None:
-    count = forwards.get(precision)
-    if type(count) is int and count >= _STEPS:
+    enough = [name for name, count in forwards.items() if type(count) is int and count >= _STEPS]
+    if precision in enough:
         return None
+    if other := [name for name in ("float16", "bfloat16") if name in enough]:
+        said = f"Asked for {precision}, your model ran in {other[0]}."
+        return Finding(False, said, ("another_dtype",))
     return Finding(False, doubt=_UNSEEN.format(precision=precision, steps=_STEPS))
 
 
@@ -241,13 +264,19 @@ train = Task(
     mistakes={
         "gradients_flushed": "In float16 your training hardly moves: the gradients are 0. Scale "
         "the loss before backward. Divide in float32, since dividing in float16 makes them 0 "
-        "again.",
+        "again. If they are not 0, see whether one overflow makes you skip all later steps.",
         "updates_lost": "Your training goes the right way but falls behind float32. Keep the "
         "model's float32 parameters as masters, and round them again before each forward.",
         "does_not_learn": "Your loss rises. Divide the gradients by the scale, once, and step "
         "against them.",
         "runs_in_float32": "Your results are right, but the bytes are float32's. Forward and "
         "backward have to run on 16-bit copies of the parameters.",
+        "copies_not_refreshed": "Your model always runs on its first copies. Round the float32 "
+        "parameters again before each forward.",
+        "another_dtype": "Your model doesn't run in the precision that train is given. Cast the "
+        "copies to getattr(torch, precision).",
+        "rounds_losses": "Your losses are rounded to 16 bits. The model's loss is in float32: note "
+        "loss.item().",
         "keeps_steps": "Your results are right, but the bytes grow with each step. A loss has a "
         "graph, which holds the step's copies and their gradients: note loss.item(), and keep no "
         "list of copies.",

@@ -1,6 +1,11 @@
 """Probes of lab 4, checkpointing: one module for each subject."""
 
-from peakmem.probes.lab04.attention import attention_block, recompute_attention_only, run_attention
+from peakmem.probes.lab04.attention import (
+    attention_block,
+    recompute_attention_only,
+    run_attention,
+    settings_of,
+)
 from peakmem.probes.lab04.checkpoint import (
     MANY,
     MANY_TANHS,
@@ -48,5 +53,6 @@ __all__ = [
     "run_layers",
     "run_many",
     "saved_bytes",
+    "settings_of",
     "sqrt_rule",
 ]

@@ -15,7 +15,7 @@ from peakmem.probes import Namespace
 from peakmem.probes.lab04.figures import count_of
 from peakmem.probes.lab04.leak import hooks_on
 
-__all__ = ["attention_block", "recompute_attention_only", "run_attention"]
+__all__ = ["attention_block", "recompute_attention_only", "run_attention", "settings_of"]
 
 Call = Callable[..., Any]
 
@@ -47,7 +47,7 @@ def run_attention(
     torch.manual_seed(seed)
     block = attention_block(d_model, n_heads, length)
     x = torch.randn(batch, length, d_model, requires_grad=True)
-    before = _settings(block)
+    before = settings_of(block)
     with MemoryMeter("cpu").track(x, block) as meter:
         out = run(block, x)
         kept_bytes = meter.live_bytes - meter.baseline_bytes - out.nbytes
@@ -61,12 +61,12 @@ def run_attention(
         "gelu": count_of("gelu", meter),
         "addmm": count_of("addmm", meter),
         "fused": sum("scaled_dot_product" in name for name, _ in meter.timeline),
-        "unchanged": _settings(block) == before,
+        "unchanged": settings_of(block) == before,
     }
 
 
-def _settings(block: nn.Module) -> list[dict[str, Any]]:
-    """Each part's attributes, its forward, which may be replaced, and the number of its hooks."""
+def settings_of(block: nn.Module) -> list[dict[str, Any]]:
+    """Return each part's attributes, its forward, which may be replaced, and its hooks' number."""
     return [
         {**vars(part), "forward": part.forward, "hooks": hooks_on([part])}
         for part in block.modules()

@@ -89,10 +89,12 @@ def master_weights(
     gradients: Sequence[Sequence[Array | None]],
     lr: float,
     dtype: str | None,
+    beside: bool = False,
 ) -> dict[str, Any]:
     """Load float32 arrays into the student's `MasterWeights`, then step once for each gradient.
 
-    Without `dtype`, the student's default applies, which has to be float16.
+    Without `dtype`, the student's default applies, which has to be float16. With `beside`,
+    another object with another rate loads other values before the steps, which must not matter.
 
     Returns `steps`, dicts of `masters` and `params` after loading and after each step, each a list
     of float32 arrays; `forms`, whether at these moments the masters are float32 and the params are
@@ -103,6 +105,9 @@ def master_weights(
     loaded = [torch.tensor(array) for array in tensors]
     weights = student.MasterWeights(lr, *([low] if dtype else []))
     weights.load(loaded)
+    if beside:
+        other = student.MasterWeights(2 * lr, *([low] if dtype else []))
+        other.load([tensor + 1 for tensor in loaded])
     steps, forms = [_weights_now(weights)], [_have_form(weights, low)]
     for row in gradients:
         for parameter, gradient in zip(weights.params, row, strict=True):

@@ -57,6 +57,7 @@ def loss_scaler(
             scaler.unscale_(optimizer)
             unscaled = _values(parameter.grad for parameter in parameters)
             torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+            scaler.scale(loss.detach())  # as for a log: this neither begins nor ends a step
         scaler.step(optimizer)
         scaler.update()
         after = _values(parameter.detach() for parameter in parameters)
@@ -78,7 +79,8 @@ def _take_good_steps(scaler: Any, count: int) -> None:
     weight = torch.nn.Parameter(torch.ones(1))
     optimizer = torch.optim.SGD([weight], lr=0.0, foreach=False)
     for _ in range(count):
-        weight.grad = torch.ones(1) * float(scaler.scale(1.0))
+        # Of small gradients some are 0: such a step is good, too.
+        weight.grad = torch.zeros(1) * float(scaler.scale(1.0))
         scaler.step(optimizer)
         scaler.update()
 
