@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.model.compare import are_outcomes, show
+from autograder.model.compare import are_outcomes, raised_text, show
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 from peakmem.core.errors import Infeasible
 from peakmem.plan.chain import Chain, Stage
@@ -168,7 +168,7 @@ def _findings(problem: Problem, least: float, outcomes: Any) -> Mapping[str, Fin
         gives_up = value in ("ValueError", Infeasible.__name__)  # which is a ValueError
         if least == math.inf and gives_up:
             return _all(Finding(True))
-        said = f"{where} your function raised {value}: {outcomes[0][2]}"
+        said = f"{where} {raised_text(outcomes[0])}"
         return _all(Finding(False, said, tuple(_why_raised(problem)) if gives_up else ()))
     if kind == "changed":
         return _all(Finding(False, f"{where} your function changed the stages."))
