@@ -1176,10 +1176,9 @@ def plan_joint(stages: list, budget_bytes: int, link_bytes_per_s: float) -> list
 two = [Stage(1, 2, 30, 10)] * 2
 # Forward time, backward time, saved bytes, output bytes: costly to recompute, or cheap.
 costly, cheap = [Stage(10, 1, 24, 8)] * 4, [Stage(1, 2, 24, 8)] * 4
-six = [  # each of the first five has to go
-    Stage(*numbers, 8)
-    for numbers in ((6, 2, 56), (4, 2, 48), (1, 4, 64), (1, 4, 32), (4, 2, 64), (1, 2, 64))
-]
+numbers = [(6, 2, 56), (4, 2, 48), (1, 4, 64), (1, 4, 32), (4, 2, 64), (1, 2, 64)]
+# Each of the first five has to go.
+six = [Stage(forward / 64, backward / 64, saved, 8) for forward, backward, saved in numbers]
 
 
 def makespan_of(*problem):
@@ -1220,13 +1219,13 @@ self_check(
             hint="each alone fits, but backward of the second needs the first one's output, too",
             label="nothing fits",
         ),
-        Case((six, 104, 32), 50.5, "try all three treatments of each", label="six stages"),
+        Case((six, 104, 2048), 50.5 / 64, "try all, and don't round times", label="six stages"),
     ],
     equal=close(1e-4),
 )
 if predicted(predicted_makespan, question="the example's makespan?"):
     print(f"the example: {makespan_of(two, 40, 10):g} s; you predicted {predicted_makespan}")
-    print("the six stages' best plan:", plan_joint(six, 104, 32))
+    print("the six stages' best plan:", plan_joint(six, 104, 2048))
 
 # %% nbgrader={"grade": true, "grade_id": "lab06-plan_joint", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 6.8, 4 points: hidden cases are run here when your instructor grades the lab.
