@@ -131,7 +131,7 @@ def _fixed() -> list[Problem]:
         (dear_to_compute, 50, 16.0),  # two stages at a time: only swaps make room for the others
         (Chain((large, large, small, small)), 170, 16.0),  # only to recompute the first one does
         # Each stage but the last has to go: the third and the fifth are recomputed, the others
-        # swapped. On half the link, other plans look faster. In whole seconds, all plans look alike.
+        # swapped. On half the link, other plans look faster. In whole seconds, all look alike.
         (Chain(tuple(map(_quick, (*map(_stage, _EACH_GOES), _SIXTH)))), 96, 64 * 16.0),
         # On twice the link, other plans look faster.
         (Chain((*map(_stage, _LINK_COUNTS), _SIXTH)), 96, 8.0),

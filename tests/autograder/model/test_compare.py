@@ -5,6 +5,7 @@ import pytest
 
 from autograder.model.compare import by_reference, same, show, whole
 from autograder.model.task import NOT_WRITTEN, Answer, Case
+from peakmem.probes import call_each
 
 
 @pytest.mark.parametrize(
