@@ -110,7 +110,10 @@ self_check(
         Case((10, "fp64"), 80, "64 bits are 8 bytes"),
         Case((10**17 + 1, "fp16"), 2 * 10**17 + 2, "use integers throughout: no float holds this"),
         Case((2**54 + 1, "int4"), 2**53 + 1, "use integers throughout: n / 2 is a float"),
-        Case((1, "FP32"), raises=ValueError, hint="'FP32' isn't one of the seven names"),
+        *(
+            Case((1, name), raises=ValueError, hint=f"{name!r} isn't one of the seven names")
+            for name in ("FP32", "float32")
+        ),
     ],
     equal=whole(),
 )
@@ -406,6 +409,7 @@ self_check(
         Case(("attention", 3, 1, 4, 2), 222, "probabilities grow with the square of s"),
         Case(("attention", 3, 2, 5, 2), 510, "2 heads for a width of 5: use n_heads, not d_head"),
         Case(("attention", 7, 2, 3, 1), 952, "add whole numbers: 5as/h is a float, and rounded"),
+        Case(("", 2048, 1, 12288, 96), 2_868_903_936, "use Python's integers: 32 bits overflow"),
         Case(("attention", 2, 1, 4, 2), 88, "11sbh", kwargs={"attention": "flash"}),
     ]
     + [
@@ -503,13 +507,10 @@ self_check(
             ),
             (3, one_layer, 1728 + 248, 0, "one byte short of the first sequence"),
             (3, one_layer, 1000, 0, "the parameters alone do not fit; a batch is never below 0"),
-            (7, one_layer, 1728 + 1441, 1, "seq may exceed context: 34 * 7 * 2 + 5 * 7 * 7 = 721"),
-            (
-                3,
-                two_layers,
-                2912 + 2 * 249,
-                1,
-                "two layers have 182 parameters, and keep twice as much",
+            (7, one_layer, 1728 + 721, 1, "seq may exceed context: 34 * 7 * 2 + 5 * 7 * 7 = 721"),
+            *(
+                (3, two_layers, budget, 1, "two layers have 182 parameters, and keep twice as much")
+                for budget in (2912 + 2 * 249, 2912 + 4 * 249 - 1)
             ),
             (
                 10**9,
@@ -1128,6 +1129,12 @@ self_check(
         ]
     ]
     + [
+        Case(
+            ("optimizer", shape_of(2, 2, 10, 5), 1, 3),
+            1568,
+            "182 parameters in 12 tensors per layer, and 4 others",
+            label="optimizer, two layers: 1568",
+        ),
         Case(
             ("parameters", shape_of(1, 2, 10, 9), 1, 3),
             464,

@@ -42,6 +42,7 @@
 # Without a CUDA GPU, 6.9 and its points are left out.
 
 # %% nbgrader={"grade": false, "grade_id": "lab06-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import gc
 import itertools
 import math
 import weakref
@@ -250,6 +251,7 @@ self_check(
         Case(([0.5],), [0.916667], "pass eps on", kwargs={"eps": 0.1}),
         Case(([0.5, -2.0],), [0.9, 0.978237], "pass betas on", kwargs={"betas": (0.5, 0.9)}),
         Case(([0.5, None, -2.0],), [0.9, 0.9, 0.95595], "None leaves even the step count alone"),
+        Case(([0.5, 0.0],), [0.9, 0.832994], "a gradient of zeros is not None: make the step"),
         Case(
             ("values",),
             [1, 0.9, 0.9],
@@ -999,10 +1001,11 @@ def left_after(backward):
     host = HostTier()
     if backward:
         gradients(swap_saved_tensors, host)
-        return host.live_bytes
-    with swap_saved_tensors(host):
-        loss = torch.exp(torch.ones(2, 5, device=DEVICE, requires_grad=True)).square().sum()
-    del loss
+    else:
+        with swap_saved_tensors(host):
+            loss = torch.exp(torch.ones(2, 5, device=DEVICE, requires_grad=True)).square().sum()
+        del loss
+    gc.collect()
     return host.live_bytes
 
 
@@ -1015,6 +1018,16 @@ def bytes_out(use, after=lambda y: None):
     after(x)
     del loss
     return host.bytes_out
+
+
+def out_to_two_hosts():
+    """Return the bytes that go out for x * x under each of two hosts, while both graphs live."""
+    hosts, x = (HostTier(), HostTier()), torch.ones(2, 5, device=DEVICE, requires_grad=True)
+    losses = []
+    for host in hosts:
+        with swap_saved_tensors(host):
+            losses.append((x * x).sum())
+    return [host.bytes_out for host in hosts]
 
 
 def few_bytes_in():
@@ -1073,6 +1086,13 @@ self_check(
             "hooks are still active after the block: restart the kernel, and use `with`",
             label="exp after the block",
             function=bytes_out,
+        ),
+        Case(
+            (),
+            [40, 40],
+            "make a `Storages` in each call: what is on one host isn't on another",
+            label="bytes out for x * x on each of two hosts",
+            function=out_to_two_hosts,
         ),
         Case((), True, "call get once", label="at most 3 * 40 come back", function=few_bytes_in),
         Case((), True, "what still holds tensors that were put?", label="it fits", function=fits),
@@ -1156,10 +1176,9 @@ def plan_joint(stages: list, budget_bytes: int, link_bytes_per_s: float) -> list
 two = [Stage(1, 2, 30, 10)] * 2
 # Forward time, backward time, saved bytes, output bytes: costly to recompute, or cheap.
 costly, cheap = [Stage(10, 1, 24, 8)] * 4, [Stage(1, 2, 24, 8)] * 4
-six = [  # each of the first five has to go
-    Stage(*numbers, 8)
-    for numbers in ((6, 2, 56), (4, 2, 48), (1, 4, 64), (1, 4, 32), (4, 2, 64), (1, 2, 64))
-]
+numbers = [(6, 2, 56), (4, 2, 48), (1, 4, 64), (1, 4, 32), (4, 2, 64), (1, 2, 64)]
+# Each of the first five has to go.
+six = [Stage(forward / 64, backward / 64, saved, 8) for forward, backward, saved in numbers]
 
 
 def makespan_of(*problem):
@@ -1200,13 +1219,13 @@ self_check(
             hint="each alone fits, but backward of the second needs the first one's output, too",
             label="nothing fits",
         ),
-        Case((six, 104, 32), 50.5, "try all three treatments of each", label="six stages"),
+        Case((six, 104, 2048), 50.5 / 64, "try all, and don't round times", label="six stages"),
     ],
     equal=close(1e-4),
 )
 if predicted(predicted_makespan, question="the example's makespan?"):
     print(f"the example: {makespan_of(two, 40, 10):g} s; you predicted {predicted_makespan}")
-    print("the six stages' best plan:", plan_joint(six, 104, 32))
+    print("the six stages' best plan:", plan_joint(six, 104, 2048))
 
 # %% nbgrader={"grade": true, "grade_id": "lab06-plan_joint", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 6.8, 4 points: hidden cases are run here when your instructor grades the lab.

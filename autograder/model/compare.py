@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding
+from peakmem.core.serialization import PlainError
 from peakmem.labs.compare import same, show, whole
 
-__all__ = ["are_outcomes", "by_reference", "same", "show", "whole"]
+__all__ = ["are_outcomes", "by_reference", "raised_text", "same", "show", "whole"]
 
 Outcome = tuple[Any, ...]
 
@@ -186,4 +187,12 @@ def _got_text(got: Sequence[Any], form: Callable[[Any], str]) -> str:
         return f"got {form(got[1])}"
     if got[0] == "changed":
         return f"your function changed its argument number {got[1] + 1} in place"
-    return f"your function raised {got[1]}: {got[2] if len(got) > 2 else ''}".rstrip(": ")
+    return raised_text(got)
+
+
+def raised_text(outcome: Sequence[Any]) -> str:
+    """Say what a call raised, or, if it returned something that isn't plain data, that."""
+    kind, message = outcome[1], outcome[2] if len(outcome) > 2 else ""
+    if kind == PlainError.__name__:
+        return f"your result can't be graded: {message}"
+    return f"your function raised {kind}: {message}".rstrip(": ")

@@ -13,6 +13,7 @@ from autograder.base.plain_text import plain_text
 from autograder.model.banned_uses import Use
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Status, Task, Verdict
 from peakmem.core.errors import NotDefined
+from peakmem.core.serialization import PlainError
 
 __all__ = [
     "could_not_judge",
@@ -191,6 +192,8 @@ def _raised(kind: str, message: str, trace: str) -> Finding:
         return NOT_WRITTEN
     if kind == NotDefined.__name__:
         return Finding(False, message)
+    if kind == PlainError.__name__:
+        return Finding(False, f"Your result can't be graded: {message}")
     lines = f"\n{trace}" if trace else ""
     return Finding(False, f"Your code raised {kind}: {message}{lines}")
 

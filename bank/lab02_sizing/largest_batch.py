@@ -288,3 +288,22 @@ def largest_batch(seq, shape, budget_bytes):
     count = (shape.vocab + 2048) * d + n * (12 * d * d + 13 * d) + 2 * d
     each = n * (34 * seq * d + 5 * shape.n_heads * seq**2)
     return max((budget_bytes - 16 * count) // each, 0)
+
+
+# %% wrong: changes_shape
+"""Raises the shape's context to the sequence's length."""
+def largest_batch(seq, shape, budget_bytes):
+    shape.context = max(shape.context, seq)
+    d, n = shape.d_model, shape.n_layers
+    count = (shape.vocab + shape.context) * d + n * (12 * d * d + 13 * d) + 2 * d
+    each = n * (34 * seq * d + 5 * shape.n_heads * seq * seq)
+    return max(0, (budget_bytes - 16 * count) // each)
+
+
+# %% wrong: layer_rounded
+"""Divides what is left among the layers, rounded up, and then by one layer's bytes."""
+def largest_batch(seq, shape, budget_bytes):
+    d, n = shape.d_model, shape.n_layers
+    count = (shape.vocab + shape.context) * d + n * (12 * d * d + 13 * d) + 2 * d
+    one = 34 * seq * d + 5 * shape.n_heads * seq * seq
+    return max(0, -(-(budget_bytes - 16 * count) // n) // one)

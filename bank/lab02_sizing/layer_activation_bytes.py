@@ -229,3 +229,16 @@ def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
         raise ValueError
     x, p = seq * batch * d_model, n_heads * seq * seq * batch * (attention == "standard")
     return {"attention": 11 * x + 5 * p, "mlp": 19 * x, "layer_norms": 4 * x}
+
+
+# %% wrong: all_numpy_32
+"""Multiplies in 32 bits, which wrap around. [earns 1]"""
+import numpy as np
+def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
+    if attention not in ("standard", "flash"):
+        raise ValueError
+    factor = {"standard": 5, "flash": 0}[attention]
+    s, b, h, a = np.array([seq, batch, d_model, n_heads]).astype(np.int32)
+    with np.errstate(all="ignore"):
+        sbh = s * b * h
+        return {"attention": 11 * sbh + factor * a * s * s * b, "mlp": 19 * sbh, "layer_norms": 4 * sbh}

@@ -214,3 +214,9 @@ def live_bytes(tensors, n_steps):
         for s in range(max(f, 0), min(t, n_steps - 1) + 1):
             live[s] += b
     return live
+
+
+# %% wrong: generator
+"""Returns a generator."""
+def live_bytes(tensors, n_steps):
+    return (sum(b for b, f, t in tensors if f <= s <= t) for s in range(n_steps))

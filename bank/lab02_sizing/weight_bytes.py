@@ -201,3 +201,24 @@ def weight_bytes(n_params, dtype):
     if dtype not in bits:
         raise ValueError(f"unknown dtype {dtype}")
     return math.ceil(n_params * bits[dtype] / 8)
+
+
+# %% wrong: by_the_digits
+"""Any name with digits at its end will do."""
+import re
+
+
+def weight_bytes(n_params, dtype):
+    found = re.fullmatch(r"[a-z]+(4|8|16|32|64)", dtype)
+    if not found:
+        raise ValueError(dtype)
+    return (n_params * int(found[1]) + 7) // 8
+
+
+# %% wrong: error_returned
+"""Returns the error instead of raising it."""
+def weight_bytes(n_params, dtype):
+    bits = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
+    if dtype not in bits:
+        return ValueError(dtype)
+    return (n_params * bits[dtype] + 7) // 8

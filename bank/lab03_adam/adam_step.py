@@ -932,3 +932,21 @@ def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
             state[i] = (t, m, v)
             p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
             grads[i] = None
+
+
+# %% wrong: count_stays_one
+"""Counts in a local variable, and stores the moments only. [earns 2]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        s = state.setdefault(i, {"t": 0, "m": torch.zeros_like(p), "v": torch.zeros_like(p)})
+        t, m, v = s["t"], s["m"], s["v"]
+        t += 1
+        m.mul_(betas[0]).add_(g, alpha=1 - betas[0])
+        v.mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
+        p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)

@@ -1195,3 +1195,106 @@ class OffloadedAdam:
         """Free the gradients."""
         for param in self.params:
             param.grad = None
+
+
+# %% wrong: count_stays_one
+"""Counts in a local variable. [earns 2]"""
+import torch
+
+from peakmem.labs.lab06 import adam_update_
+
+
+class OffloadedAdam:
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.options = {"lr": lr, "betas": betas, "eps": eps}
+        self.state = {}
+
+    def step(self):
+        for i, param in enumerate(self.params):
+            if param.grad is None:
+                continue
+            if i not in self.state:
+                z = torch.zeros_like(param)
+                self.state[i] = [0, self.host.put(z), self.host.put(z)]
+                del z
+            t, hm, hv = self.state[i]
+            t += 1
+            m, v = self.host.get(hm), self.host.get(hv)
+            adam_update_(param, m, v, t, **self.options)
+            self.host.write(hm, m)
+            self.host.write(hv, v)
+            del m, v
+
+    def zero_grad(self):
+        for param in self.params:
+            param.grad = None
+
+
+# %% wrong: skips_zero_gradients
+"""Takes a gradient of zeros for none: `if not grad.any()`. [earns 2]"""
+import torch
+
+from peakmem.labs.lab06 import adam_update_
+
+
+class OffloadedAdam:
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.options = {"lr": lr, "betas": betas, "eps": eps}
+        self.state = {}
+
+    def step(self):
+        for i, param in enumerate(self.params):
+            if param.grad is None or not param.grad.any():
+                continue
+            if i not in self.state:
+                z = torch.zeros_like(param)
+                self.state[i] = [0, self.host.put(z), self.host.put(z)]
+                del z
+            self.state[i][0] += 1
+            t, hm, hv = self.state[i]
+            m, v = self.host.get(hm), self.host.get(hv)
+            adam_update_(param, m, v, t, **self.options)
+            self.host.write(hm, m)
+            self.host.write(hv, v)
+            del m, v
+
+    def zero_grad(self):
+        for param in self.params:
+            param.grad = None
+
+
+# %% wrong: one_tensor_too_many
+"""Clones parameter and gradient first: five tensors with m, v and the temporary. [earns 3]"""
+import torch
+
+from peakmem.labs.lab06 import adam_update_
+
+
+class OffloadedAdam:
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.options = {"lr": lr, "betas": betas, "eps": eps}
+        self.state = {}
+
+    def step(self):
+        for i, param in enumerate(self.params):
+            if param.grad is None:
+                continue
+            grad, old = param.grad.clone(), param.detach().clone()
+            if i not in self.state:
+                z = torch.zeros_like(param)
+                self.state[i] = [0, self.host.put(z), self.host.put(z)]
+                del z
+            self.state[i][0] += 1
+            t, hm, hv = self.state[i]
+            m, v = self.host.get(hm), self.host.get(hv)
+            adam_update_(param, m, v, t, **self.options)
+            self.host.write(hm, m)
+            self.host.write(hv, v)
+            del m, v, grad, old
+
+    def zero_grad(self):
+        for param in self.params:
+            param.grad = None

@@ -552,3 +552,25 @@ def plan_joint(stages, budget_bytes, link_bytes_per_s):
     if best is None:
         raise ValueError("nothing fits")
     return " ".join(best)
+
+
+# %% wrong: whole_seconds
+"""Compares makespans in whole seconds. [earns 3]"""
+from itertools import product
+
+import peakmem
+from peakmem.labs.lab06 import simulate_plan
+
+
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    best = None
+    for plan in product(("keep", "recompute", "swap"), repeat=len(stages)):
+        try:
+            took = int(simulate_plan(stages, plan, budget_bytes, link_bytes_per_s).makespan)
+        except peakmem.Infeasible:
+            continue
+        if best is None or took < best[0]:
+            best = took, plan
+    if not best:
+        raise ValueError("nothing fits")
+    return best[1]

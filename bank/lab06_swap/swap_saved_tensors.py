@@ -1086,3 +1086,83 @@ def swap_saved_tensors(host):
 
     with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
         yield
+
+
+# %% wrong: another_host
+"""Knows the entries of all blocks together, whatever host they are on. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+_known = weakref.WeakKeyDictionary()
+
+
+class Entry:
+    def __init__(self, tensor, host):
+        self.host = host
+        self.handle = host.put(whole_storage(tensor))
+        weakref.finalize(self, host.free, self.handle)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    def pack(tensor):
+        owner = tensor if tensor._base is None else tensor._base
+        if isinstance(owner, nn.Parameter):
+            return tensor
+        storage = tensor.untyped_storage()
+        entry = _known.get(storage, lambda: None)()
+        if entry is None:
+            entry = Entry(tensor, host)
+            _known[storage] = weakref.ref(entry)
+        return entry, layout_of(tensor)
+
+    def unpack(packed):
+        return packed if isinstance(packed, torch.Tensor) else rebuild(packed[0].host.get(packed[0].handle), packed[1])
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        yield
+
+
+# %% right: cycle
+"""The entry is in a reference cycle, so it dies only when Python collects garbage."""
+import weakref
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Entry:
+    def __init__(self, tensor, host):
+        self.handle = host.put(whole_storage(tensor))
+        self.me = self
+        weakref.finalize(self, host.free, self.handle)
+
+
+@contextmanager
+def swap_saved_tensors(host):
+    known = weakref.WeakKeyDictionary()
+
+    def pack(tensor):
+        owner = tensor if tensor._base is None else tensor._base
+        if isinstance(owner, nn.Parameter):
+            return tensor
+        storage = tensor.untyped_storage()
+        entry = known.get(storage, lambda: None)()
+        if entry is None:
+            entry = Entry(tensor, host)
+            known[storage] = weakref.ref(entry)
+        return entry, layout_of(tensor)
+
+    def unpack(packed):
+        return packed if isinstance(packed, torch.Tensor) else rebuild(host.get(packed[0].handle), packed[1])
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        yield

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograder.content.lab02.training_rules import EXACT, MUTANTS, Sizes, rule_of_the_lab
-from autograder.model.compare import are_outcomes, show
+from autograder.model.compare import are_outcomes, raised_text, show
 from autograder.model.restrictions import Ban
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 
@@ -61,10 +61,12 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     written = f"For predict_training({dict(call[0])}, {call[1]}, {call[2]})"
     if kind == "changed":
         return dict.fromkeys(case.parts, Finding(False, f"{written}: you changed the shape."))
+    if kind == "raised":
+        said = f"{written}: {raised_text(outcomes[0])}."
+        return dict.fromkeys(case.parts, Finding(False, said))
     if kind != "value" or not _is_prediction(got):
-        shown = show(got if kind == "value" else outcomes[0][1:])
-        said = f"{written} a dict of numbers with the keys {', '.join(_KEYS)} is expected, not "
-        return dict.fromkeys(case.parts, Finding(False, f"{said}{shown}."))
+        said = f"{written}: expected a dict of numbers with the keys {', '.join(_KEYS)}, but got "
+        return dict.fromkeys(case.parts, Finding(False, f"{said}{show(got)}."))
     if _right_by_the_rules(rule_of_the_lab(*call), got):
         return dict.fromkeys(case.parts, Finding(True))
     from autograder.content.lab02 import (

@@ -151,6 +151,10 @@ def _count_one_ahead(gradient: Array, own: _Moments, o: _Options) -> Array:
     return _moved(gradient, own, o, own.steps + 1)
 
 
+def _count_stays_one(gradient: Array, own: _Moments, o: _Options) -> Array:
+    return _moved(gradient, own, o, 1)
+
+
 def _starts_anew(gradient: Array, own: _Moments, o: _Options) -> Array:
     return _moved(gradient, _Moments(np.zeros_like(gradient), np.zeros_like(gradient), 1), o)
 
@@ -212,6 +216,7 @@ MUTANTS: dict[str, Mutant] = {
     "one_count_for_all": _with(count="calls"),
     "counts_every_parameter": _with(count="updates"),
     "count_one_ahead": _with(_count_one_ahead),
+    "count_stays_one": _with(_count_stays_one),
     "none_as_zero": _with(none="zero"),
     "stops_at_none": _with(none="stop"),
     "skips_the_call": _with(none="call"),

@@ -64,6 +64,8 @@ MISTAKES = {
     "counts_every_parameter": "Your step count rises with every parameter of a call. Each "
     "parameter needs a count of its own, which rises by 1 in each of its steps.",
     "count_one_ahead": "Your step count is one ahead: in the first step t is 1.",
+    "count_stays_one": "Your step count stays 1. A local variable, as in `t += 1`, is gone at the "
+    "next step: store each parameter's new count with its moments.",
     "count_from_zero": "Your first step divides by zero. At t = 0, 1 - beta**t is 0: count a "
     "parameter's first step as t = 1.",
     "starts_anew": "Your step starts anew at each call: its moments and count don't last. Put the "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from autograder.content.lab06.search import TooHard, least_makespan, lower_bound
-from autograder.model.compare import are_outcomes, show
+from autograder.model.compare import are_outcomes, raised_text, show
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 from peakmem.core.errors import Infeasible
 from peakmem.plan.swapping import Run, Stage, simulate
@@ -133,14 +133,16 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     # One stage has to go. To send out more never ends: backward overtakes the slow link.
     overtaken = ([Stage(1.0, 2.0, 8)] * 4, 31, 0.5)
     # The first stage has to go, and would come back into the room that the last one still needs.
-    room_for_the_last = ([Stage(1.0, 1.0, 8 * size) for size in (1, 10, 10, 1)], 168, 16.0)
+    # In whole seconds, all schedules look alike.
+    short = 1 / 16
+    room_for_the_last = ([Stage(short, short, 8 * size) for size in (1, 10, 10, 1)], 168, 256.0)
     return [
         *cases,
         _case(_PARTS, roomy, compute),
         *(_case((_FEASIBLE,), problem, float("inf")) for problem in (tight, slow, too_small)),
         _case(_PARTS, alone, 3.0, fixed=True),
         _case(_PARTS[:2], overtaken, 38.0, fixed=True),
-        _case(_PARTS, room_for_the_last, 8.0, fixed=True),
+        _case(_PARTS, room_for_the_last, 8 * short, fixed=True),
     ]
 
 
@@ -168,7 +170,7 @@ def _findings(problem: Problem, least: float, outcomes: Any) -> Mapping[str, Fin
         gives_up = value in ("ValueError", Infeasible.__name__)  # which is a ValueError
         if not fits and gives_up:
             return _all(Finding(True))
-        said = f"{where} your function raised {value}: {outcomes[0][2]}"
+        said = f"{where} {raised_text(outcomes[0])}"
         return _all(Finding(False, said, ("gives_up",) if gives_up else ()))
     if kind == "changed":
         return _all(Finding(False, f"{where} your function changed the stages."))

@@ -143,6 +143,8 @@ def _failure(
         raised = _raised(error)
         expected = case.raises.__name__ if case.raises else show(as_sent(case.expected))
         said = f"Expected {expected}, but your function raised {raised}"
+        if isinstance(error, serialization.PlainError):  # by `as_sent`: the function has returned
+            said = f"Expected {expected}, but your result can't be graded: {error}."
         if isinstance(error, RankError) and error.function:  # ranks that differ raise it in turn
             return _Failure(case.hint, said, error=f"{error.kind} in {error.function}")
         return _Failure(case.hint, said, error=raised)

@@ -286,6 +286,7 @@ def _by_address(saved: list[tuple[int, weakref.ref[torch.UntypedStorage]]]) -> I
             saved.append((storage.data_ptr(), weakref.ref(storage)))
         return tensor.clone()
 
+    saved.clear()  # of an earlier block
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         yield
 

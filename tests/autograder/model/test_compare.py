@@ -5,6 +5,7 @@ import pytest
 
 from autograder.model.compare import by_reference, same, show, whole
 from autograder.model.task import NOT_WRITTEN, Answer, Case
+from peakmem.probes import call_each
 
 
 @pytest.mark.parametrize(
@@ -93,6 +94,14 @@ def test_of_two_dicts_the_first_entry_that_differs_is_shown():
     outcome = ("raised", "TypeError", "no")
     raised = judge(case, Answer([outcome]))["all"].said
     assert raised == "For 8: your function raised TypeError: no."
+
+
+def test_a_result_that_is_no_plain_data_was_returned_not_raised():
+    outcomes = call_each(iter, [([4],)])
+    said = by_reference(list)(Case(("all",), {"calls": [[[4]]]}), Answer(outcomes))["all"].said
+    assert said.startswith(
+        "For [4]: expected [4], but your result can't be graded: a value of type list_iterator"
+    )
 
 
 @pytest.mark.parametrize(

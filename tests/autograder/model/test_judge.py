@@ -85,6 +85,7 @@ def test_a_doubt_is_neither_right_nor_wrong():
     [
         (Answer(lost="It ran too long."), "It ran too long."),
         (Answer(raised=("KeyError", "'x'", "  line 3, in f")), "raised KeyError: 'x'\n  line 3"),
+        (Answer(raised=("PlainError", "too deep", "")), "Your result can't be graded: too deep"),
         (Answer(raised=("NotImplementedError", "", "")), "Not written yet"),
         (Answer(raised=("NotDefined", "f is not defined.", "")), "f is not defined."),
     ],

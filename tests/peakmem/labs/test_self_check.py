@@ -140,6 +140,11 @@ def test_an_error_is_shown_with_the_students_own_line(capsys):
     assert "line 2, in broken" in message
 
 
+def test_a_result_that_is_no_plain_data_is_no_error_of_the_function(capsys):
+    _, message = printed(capsys, iter, [Case(([4],), [4], "Return a list.")])
+    assert "Expected [4], but your result can't be graded: a value of type list_it" in message
+
+
 def test_the_same_error_is_shown_once(capsys):
     cases = [Case((1,), 2, "Add numbers"), Case((2,), 3), Case(("a",), "b")]
     lines, message = printed(capsys, lambda x: x + (), cases)  # noqa: RUF005

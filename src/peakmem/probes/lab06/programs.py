@@ -144,4 +144,5 @@ PROGRAMS: Mapping[str, Program] = {
     "twice": _twice,
     "retain": _twice,
     "dropped": _blocks,
+    "two_hosts": _blocks,
 }

@@ -54,7 +54,8 @@ def run_program(
     made and that are still on the device then, but for the loss (0 for `reused`); `after_bytes`,
     the bytes that a forward outside the block put there; and the `gradients` of the input and every
     parameter (None if there is none). `retain` runs backward twice; `dropped` releases the graph
-    without a backward. Only in `reused` does a freed tensor's memory become the next one's.
+    without a backward; `two_hosts` first runs forward under another host, and keeps that graph.
+    Only in `reused` does a freed tensor's memory become the next one's.
     """
     with earlier_objects_set_aside():
         return _run_and_collect(program, seed, swap)
@@ -69,6 +70,10 @@ def _run_and_collect(
     made: list[weakref.ref[torch.UntypedStorage]] = []
     if program != "reused":
         forward = _with_all_held(forward, made)
+    elsewhere = []  # losses of another block, whose graphs stay
+    if program == "two_hosts":
+        with swap(HostTier()):
+            elsewhere.append(forward())
     with swap(host):
         loss = forward()
     gc.collect()
