@@ -15,6 +15,10 @@ __all__ = ["is_view", "measured_state_bytes"]
 Calls = Sequence[Sequence[Any]]
 Outcomes = list[tuple[Any, ...]]
 
+# All optimizers so far: a freed one's addresses would be the next one's, so a function that
+# remembers addresses would give other results each time.
+_kept: list[torch.optim.Optimizer] = []
+
 
 def measured_state_bytes(student: Namespace, calls: Calls) -> Outcomes:
     """Call `measured_state_bytes(optimizer)` on an optimizer for each of `calls`.
@@ -29,6 +33,7 @@ def measured_state_bytes(student: Namespace, calls: Calls) -> Outcomes:
 
     def measure_one(state: Mapping[str, Any]) -> Any:
         optimizer = _StateOnly(state)
+        _kept.append(optimizer)
         before = optimizer.described()
         found = student.measured_state_bytes(optimizer)
         if optimizer.described() != before:
