@@ -12,7 +12,7 @@ from peakmem.probes.lab02 import LEAK_LAYERS, evaluate_batches, losses_bound, sc
 
 __all__ = ["evaluate", "find_the_leak", "report_of_losses"]
 
-_APART = 1e-3
+_APART = 1e-3  # between two losses; a judge overlooks far less
 
 if TYPE_CHECKING:
     from torch import Tensor, nn  # `evaluate` loads torch: right answers are judged without it
