@@ -49,7 +49,8 @@ def shut_in(limits: Mapping[str, int], connection: socket.socket | None = None) 
     """Isolate this process, and return as process 1 of its own process namespace.
 
     The calling process ends here with exit status 0, and its child returns. `limits` has
-    `memory_bytes` (address space beyond what is mapped now), `tmp_bytes`, `shm_bytes`, `files`
+    `memory_bytes` (address space beyond what is mapped now, and beyond torch's libraries if a cell
+    may still import them), `tmp_bytes`, `shm_bytes`, `files`
     (inodes of /tmp), `processes` and `cpu_seconds`. With a `gpu`, two things that CUDA needs stay
     open: unlimited addresses, and pages that only processes share. With `ranks`, processes may talk
     to each other over a loopback interface. The other end of `connection` gets the `listener`.
