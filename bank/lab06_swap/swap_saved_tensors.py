@@ -1174,19 +1174,31 @@ import weakref
 from contextlib import contextmanager
 
 import torch
+from torch import nn
 
-from peakmem.tiers import layout_of, rebuild
+from peakmem.tiers import layout_of, rebuild, whole_storage
+
+
+class Entry:
+    def __init__(self, tensor, host):
+        self.handle = host.put(whole_storage(tensor))
+        weakref.finalize(self, host.free, self.handle)
 
 
 @contextmanager
 def swap_saved_tensors(host):
-    storages, lately = Storages(host), []  # (weak reference to an entry, its bytes)
+    entries = weakref.WeakKeyDictionary()
+    lately = []  # (weak reference to an entry, its bytes)
 
     def pack(tensor):
-        owner = tensor if tensor._base is None else tensor._base
-        if isinstance(owner, torch.nn.Parameter):
+        if isinstance(tensor, nn.Parameter) or isinstance(tensor._base, nn.Parameter):
             return tensor
-        return storages.entry(tensor), layout_of(tensor)
+        storage = tensor.untyped_storage()
+        entry = entries.get(storage, lambda: None)()
+        if entry is None:
+            entry = Entry(tensor, host)
+            entries[storage] = weakref.ref(entry)
+        return entry, layout_of(tensor)
 
     def unpack(packed):
         if isinstance(packed, torch.Tensor):
