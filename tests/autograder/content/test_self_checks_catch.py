@@ -25,6 +25,7 @@ PASSES = {
     "lab01-decode_fp32/wrong_buffer_of_a_square_root": "it is right; the grader sees its float32",
     "lab01-decode_fp32/wrong_by_map": "it is right; the grader sees its float32",
     "lab01-decode_fp32/wrong_caught": "it is right; the grader sees its float32",
+    "lab01-decode_fp32/wrong_code_inf": "it is right; the grader sees struct's code f",
     "lab01-decode_fp32/wrong_code_from_a_text": "it is right; the grader sees struct's code f",
     "lab01-decode_fp32/wrong_record_of_both": "it is right; the grader sees its float32",
     "lab01-decode_e4m3/wrong_numpy_does_it": "it is right; the grader sees its float16",
