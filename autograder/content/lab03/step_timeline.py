@@ -165,7 +165,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
             for events in (2 * zeroing, 2 * gathered)
         ),
         *(Case(("value",), {"calls": [[*sizes(), 2 * events]]}) for events in (both, early)),
-        Case(("value",), {"calls": [*drawn, [*sizes(), []]]}, fixed=True),
+        Case(("value",), {"calls": [*drawn, [*sizes(), []], [*sizes(), drawn[0][2]]]}, fixed=True),
     ]
 
 
