@@ -565,6 +565,15 @@ def found_in(*states):
     return found if measured_state_bytes(optimizer) == found else "the next call finds another"
 
 
+def found_once_emptied():
+    """Return what your function finds in a state that it has measured, and that is empty now."""
+    optimizer = torch.optim.Adam([torch.zeros(3, requires_grad=True)])
+    optimizer.state[optimizer.param_groups[0]["params"][0]] = {"m": torch.zeros(3)}
+    measured_state_bytes(optimizer)
+    optimizer.state.clear()
+    return measured_state_bytes(optimizer)
+
+
 t, u, w = torch.zeros(5), torch.zeros(7), torch.zeros(1)
 unchanged = {
     "you made an entry": "optimizer.state[param] makes an entry: use .values()",
@@ -612,6 +621,13 @@ self_check(
             "a dict may hold dicts",
             label="dicts in dicts",
             wrong=unchanged,
+        ),
+        Case(
+            (),
+            0,
+            "look anew in each call",
+            label="an emptied state",
+            function=found_once_emptied,
         ),
         Case(
             ("after a step",),
