@@ -138,7 +138,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     vector[0] = vector[0].ravel()
     tiny = call(8, 0)
     tiny[0] *= np.float32(2.0**-40)  # a step that is bounded from below would round it to 0
-    again = [[f * x, bits, axis] for x, bits, axis in tensor for f in (1, 3)]  # of equal shapes
+    again = [[f * x, bits, axis] for x, bits, axis in tensor for f in (1, -3)]  # of equal shapes
     ties = [np.array([127.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 63.5], np.float32), 8, None]
     low = [np.array([[-7.0, 2.5, -3.5, 0.5], [0.0, 0.0, 0.0, 0.0]], np.float32), 4, 0]
     one = [np.array([1.0, 0.5, -0.5, -1.0, 0.25], np.float32), 2, None]

@@ -44,7 +44,6 @@ PASSES = {
     # Lab 8
     "lab08-ring_all_reduce/wrong_library": "it sums right; the grader sees dist.all_reduce",
     # Lab 9
-    "lab09-stored_bytes/wrong_refuses_one": "it knows the self-check's scheme; the grader's differ",
     "lab09-adam8bit/wrong_other_defaults": "only the grader runs it again with them written out",
     # Lab 10
     "lab10-tiled_attention/wrong_torchs_own": "it is right; the grader sees torch's attention",
