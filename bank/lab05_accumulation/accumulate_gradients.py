@@ -490,7 +490,7 @@ def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
 
 
 # %% wrong: rounded_shares
-"""Rounds the shares to thousandths."""
+"""Rounds the shares to thousandths, which some have no more of. [earns 2]"""
 
 
 def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
