@@ -137,11 +137,17 @@ self_check(
             (0x8000, 16, "twos-complement", -32768, "the highest bit is bit width - 1"),
             (0x00FF, 16, "twos-complement", 255, "the highest bit is bit width - 1"),
             (0b101, 3, "twos-complement", -3, "width may be any number of bits"),
+            (2**60 - 1, 60, "unsigned", 2**60 - 1, "floats and int32 are too short"),
         ]
     ]
     + [
         Case((bits, 8, name), raises=ValueError, hint="an unknown encoding is an error")
-        for bits, name in [(0b11111111, "signed"), (1, "magnitude")]
+        for bits, name in [
+            (0b11111111, "signed"),
+            (1, "magnitude"),
+            (1, "Unsigned"),
+            (1, "two's complement"),
+        ]
     ],
     equal=whole(),
 )
@@ -192,6 +198,7 @@ self_check(
         Case((0b1000_0000, 8, 7), -1.0, "1.0000000 is -128 / 128"),
         Case((0x00C0, 16, 8), 0.75, "00000000.11000000 is 192 / 256"),
         Case((0b1011, 4, 0), -5.0, "no fraction bits, and the sign is bit width - 1"),
+        Case((0b1000, 4, 4), -0.5, "all are fraction bits, and the highest is the sign"),
         Case((0x7FFFFFFF, 32, 31), 1 - 2.0**-31, "don't round: a Python float holds all of it"),
     ],
 )
@@ -662,6 +669,9 @@ self_check(
         Case((2.0**-24, 2.0**-24, 5, 10), False, "subnormal numbers aren't zero"),
         Case((65504.0, 16.0, 5, 10), False, "it moves to infinity"),
         Case((1e6, 1e4, 5, 10), True, "infinity stays infinity"),
+        Case((1e6, 1e6, 5, 10), True, "infinity plus infinity stays, too"),
+        Case((1e6, 1e4, 8, 7), False, "bf16 goes farther: use the format you are given"),
+        Case((0.0, 2.0**-26, 5, 10), True, "less than half of the smallest number"),
     ],
 )
 if predicted(predicted_share_lost, question="what share of the updates is lost in bf16?"):
@@ -858,6 +868,7 @@ self_check(
         Case((0.1,), "0x3DCCCCCD", "the example"),
         Case((1 + 2**-24,), "0x3F800000", "a tie: the even pattern is the lower one"),
         Case((1 + 3 * 2**-24,), "0x3F800002", "a tie: the even pattern is the upper one"),
+        Case((-1 - 3 * 2**-24,), "0xBF800002", "negative numbers round the same way"),
         Case((1 + 2**-24 + 2**-40,), "0x3F800001", "more than half a gap above 1.0"),
         Case(
             (2 - 2**-25,), "0x40000000", "the count rounds up to 2**24: + carries into the exponent"
@@ -865,6 +876,7 @@ self_check(
         Case((-(2.0**-149),), "0x80000001", "the smallest subnormal number, and its sign"),
         Case((0.75 * 2.0**-149,), "0x00000001", "more than half of the smallest number"),
         Case((2.0**-150,), "0x00000000", "a tie between 0 and the smallest one"),
+        Case((5e-324,), "0x00000000", "the smallest double is far below it"),
         Case((-(2.0**-150),), "0x80000000", "a number that rounds to zero keeps its sign"),
         Case((3 * 2.0**-150,), "0x00000002", "a subnormal tie: the even pattern is the upper one"),
         Case((3 * 2.0**-150 - 2.0**-180,), "0x00000001", "just below that tie: round once"),
@@ -967,6 +979,7 @@ self_check(
         Case((1.5 * 2.0**-25, 5, 10), 2.0**-13, "more than half of the smallest number"),
         Case((16.0, 5, 10), 32768.0, "a tie at the largest power of two that fp16 has"),
         Case((17.0, 5, 10), math.inf, "more than half of the largest gap: it passes 65504"),
+        Case((1e5, 5, 10), math.inf, "the first sum already passes 65504"),
         Case((2.0**-6 + 2.0**-58, 5, 10), 64.0, "just above half of the gap from 32 on"),
         Case((0.3, 5, 10), float(lab01.float16_sums(0.3, 5000)[-1]), "0.3 in fp16, simulated"),
     ],

@@ -223,7 +223,7 @@ self_check(
         Case(
             (),
             (-0.1,),
-            "reshape and flatten copy such a parameter: change the parameter itself",
+            "reshape and flatten copy it: change the parameter itself, each value by its own moments",
             label="not contiguous",
             function=lab03.on_transposed(adam_step),
         ),
@@ -383,6 +383,13 @@ self_check(
             label="another unknown recipe",
             function=lab03.or_refused(bytes_per_parameter),
         ),
+        Case(
+            ("my_fp32",),
+            "refused",
+            "a name that only ends like a recipe's is unknown, too",
+            label="a third one",
+            function=lab03.or_refused(bytes_per_parameter),
+        ),
     ],
 )
 if predicted(predicted_saving, question="bytes per parameter that mixed precision saves?"):
@@ -460,6 +467,8 @@ self_check(
         Case(("bf16", 88, 8), 10, "80 bytes hold exactly 10 parameters of 8: an exact fit counts"),
         Case(("mixed_fp32_grads", 1000, 100), 50, "900 bytes are left, 18 per parameter"),
         Case(("sgd", 100, 900), 0, "a model has no negative number of parameters"),
+        Case(("fp32", 115, 100), 0, "15 bytes hold no parameter"),
+        Case(("fp32", 116, 100), 1, "16 bytes hold one parameter"),
         Case(("sgd", 8 * 10**17 - 1, 0), 10**17 - 1, "divide with //: a float has 53 bits"),
         Case(
             ("fp32", 1000, 110),
@@ -556,6 +565,15 @@ def found_in(*states):
     return found if measured_state_bytes(optimizer) == found else "the next call finds another"
 
 
+def found_once_emptied():
+    """Return what your function finds in a state that it has measured, and that is empty now."""
+    optimizer = torch.optim.Adam([torch.zeros(3, requires_grad=True)])
+    optimizer.state[optimizer.param_groups[0]["params"][0]] = {"m": torch.zeros(3)}
+    measured_state_bytes(optimizer)
+    optimizer.state.clear()
+    return measured_state_bytes(optimizer)
+
+
 t, u, w = torch.zeros(5), torch.zeros(7), torch.zeros(1)
 unchanged = {
     "you made an entry": "optimizer.state[param] makes an entry: use .values()",
@@ -596,6 +614,20 @@ self_check(
                 71: "t is there three times, its storage once",
                 52: "nbytes() knows how many bytes a value takes",
             },
+        ),
+        Case(
+            ({"rows": {"mean": {"of": u}}},),
+            28,
+            "a dict may hold dicts",
+            label="dicts in dicts",
+            wrong=unchanged,
+        ),
+        Case(
+            (),
+            0,
+            "look anew in each call",
+            label="an emptied state",
+            function=found_once_emptied,
         ),
         Case(
             ("after a step",),
@@ -717,6 +749,18 @@ self_check(
             [13, 16, 23, 20],
             "one backward frees one forward's activations; the second adds in place",
             label="two forwards, two backwards",
+        ),
+        Case(
+            (10, 3, ["forward", *once, *once[1:], "forward", "forward"]),
+            [13, 16, 23, 43, 40, 40, 43, 46],
+            "the step leaves activations; each forward makes new ones",
+            label="a step between two backwards",
+        ),
+        Case(
+            (7, 2, [*once, "forward"]),
+            [9, 14, 28, 30],
+            "other sizes, same events",
+            label="the example with other sizes",
         ),
         Case(
             (10, 3, [*once, *once]),
@@ -994,6 +1038,7 @@ self_check(
             1078,
             "each tensor has blocks of its own; 256 values are one, 257 two",
         ),
+        Case(([(7,), (7,)], "adam"), 112, "two tensors of one shape are two"),
     ],
 )
 if predicted(predicted_ratio, question="Adam's state over Adafactor's?"):
@@ -1149,6 +1194,11 @@ self_check(
             (960, "step"),
             "the first is the worst: 2 * 120, and none before it",
         ),
+        Case(
+            ([(10,), (10,), (30,)], 100, "for-loop"),
+            (1080, "step"),
+            "2 * 120, and 40 of the tensor right before it",
+        ),
         Case((vectors, 100, "foreach"), (800, "step"), "the roots of all tensors: P"),
         Case((vectors, 100, "fused"), (740, "backward"), "no temporary: backward has the peak"),
         Case((vectors, 300, "for-loop"), (940, "backward"), "here the activations are larger"),
@@ -1283,6 +1333,13 @@ self_check(
             "reshape and flatten copy such a parameter: cut the parameter itself",
             label="not contiguous",
             function=lab03.on_transposed(lean_adam_step),
+        ),
+        Case(
+            (),
+            (1.1, 0.955950351, 0.900000001, 0.812893606),
+            "each parameter of each model needs moments and a count of its own, all in `state`",
+            label="two models in turns",
+            function=lab03.in_turns(lean_adam_step),
         ),
         Case(
             (),

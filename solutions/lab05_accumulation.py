@@ -179,6 +179,10 @@ self_check(
             },
         ),
         Case(
+            (7, 3), (40.0, 20.0), "weigh by 3/7, 3/7 and 1/7, not rounded", label="7 samples by 3"
+        ),
+        Case((2, 4), (5.0, 2.5), "one micro-batch has all samples", label="2 samples by 4"),
+        Case(
             (5, 3, 22.0),
             (44.0, 11.0),
             "22 was there, and stays: add to .grad",
@@ -531,6 +535,12 @@ self_check(
             label="ignore_index=1",
         ),
         Case(
+            ([[0, -100, -100], [0, 0, -100], [-100, -100, -100]], 2),
+            (1.649, "right gradient"),
+            "count anew in each call",
+            label="other labels of the same shape",
+        ),
+        Case(
             (unequal, 2),
             right,
             "the mode is the caller's to set",
@@ -632,6 +642,7 @@ self_check(
             "two updates, with the means of 1, 2, 6 and of 1, 1, 1",
             label="6 micro-batches by 3",
             wrong={
+                (2, (6.0, 2.0), two): "train in the mode that the model has: no eval() in here",
                 (2, (9.0, 3.0), two): "an update needs the mean of its micro-batches, not the sum",
                 (6, (3.0, 1.0), two): "return the number of updates",
                 (2, (3.0, 4.0), f"{two} dirty"): "clear the gradients after each update",
@@ -661,6 +672,12 @@ self_check(
         ),
         Case(([], 3), (0, (), ""), "it makes no update", label="an empty loader"),
         Case(
+            ([1.0, 2.0], 1),
+            (2, (1.0, 2.0), two),
+            "each micro-batch is an update",
+            label="2 micro-batches by 1",
+        ),
+        Case(
             ([4.0, -3.0], 2),
             (1, (0.5,), "update"),
             "the mean of 4 and -3 is short: clip the mean, and only shorten",
@@ -684,6 +701,13 @@ self_check(
                 (2, (1.6, 4.0), two): "clip the leftovers, too",
                 (2, (0.8, 0.8), two): "clip to the max_norm that you are given",
             },
+        ),
+        Case(
+            ([4.0, 4.0], 2),
+            (1, (0.4,), "update"),
+            "the gradient (4, 3) has length 5: it becomes (0.4, 0.3)",
+            {"max_norm": 0.5},
+            label="clipping (4, 3) to length 0.5",
         ),
         Case(
             ([1.0] * 5, 2),
@@ -831,6 +855,7 @@ self_check(
             wrong={(0.0, 20.0): "this line goes through the smallest and the largest size"},
         ),
         Case(([1, 3, 4], [20, 30, 41]), (87 / 7, 47 / 7), "don't round"),
+        Case(([1, 2, 4], [1, 2, 10]), (-3.0, 22 / 7), "the line may start below 0"),
         Case(
             ([1, 2], [80_000_001_000, 80_000_002_000]),
             (80e9, 1000.0),
@@ -965,6 +990,13 @@ self_check(
         Case((99, 10), 10, "upper is 10", label="room for all", wrong={9: "try upper as well"}),
         Case((0, 1), 0, "try 1 as well", label="upper is 1, no room"),
         Case((1, 1), 1, "1 fits", label="upper is 1, room for 1"),
+        Case(
+            (1, 1, ValueError),
+            "ValueError passed through",
+            "a bug must reach the caller from the last run, too",
+            label="a bug in the only run",
+            wrong=hidden,
+        ),
         *(
             Case(
                 (room, 4096),
@@ -1074,6 +1106,7 @@ said = {
     "a tensor came back": "return a number, with .item()",
     "no gap came back": "return the gap",
     "running statistics have changed": "work on copy.deepcopy(model)",
+    "x has changed": "leave `x` as it is",
     "a mode has changed": "each layer's mode must be as it was: work on a copy",
     "a gradient has changed": "leave the model's gradients alone: work on a copy",
     "a setting has changed": "track_running_stats or requires_grad has changed: work on a copy",
@@ -1123,7 +1156,7 @@ self_check(
             wrong={0.577: "take absolute values first"},
         ),
         Case(
-            ([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], 2),
+            ([[0.0, 0.0], [0.0, 0.0], [0.0, 1.0], [1.0, 1.0]], 2),
             1.0,
             "the largest over all features, too",
             label="two features",

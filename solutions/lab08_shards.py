@@ -142,6 +142,7 @@ self_check(
             held(20_000_000_004, 20_000_000_004, 20_000_000_008),
             "Use Python's integers: int32 and float32 can't hold billions exactly.",
         ),
+        Case((7, 1, 3, "mixed"), held(14, 14, 84), "One rank alone holds everything."),
         Case((3, 8, 2, "fp32"), held(12, 4, 8), "fp32 has 4, 4 and 8 bytes; a share is 1 element."),
         Case(
             (8, 4, 3, "mixed"), held(4, 4, 24), "Two elements each, as whole numbers: 4, not 4.0."
@@ -250,6 +251,12 @@ def large_ring():
     return lab08.run_all_reduce(ring_all_reduce, 4, [2**20], seed=0, large=True)
 
 
+def ring_large():
+    """Tell whether each rank's large tensor is the sum."""
+    right = sum(lab08.values(2**20, rank, 0) for rank in range(4))
+    return all(found == [lab08.ring.checksums(right)] for found in large_ring()["ranks"])
+
+
 def ring_extra():
     extra = (large_ring()["rise_bytes"] - 4 * MIB) / (4 * MIB)
     return "at most half of x" if extra <= 0.5 else f"{extra:.1f} times x"
@@ -283,7 +290,12 @@ self_check(
         ring_case(3, 12, "Compare the chunk of each step with the table."),
         ring_case(3, 13, "Chunk sizes differ by one: cut the buffer to the chunk received."),
         ring_case(4, 3, "Some chunks are empty. Either send them too, or skip them on both sides."),
+        ring_case(3, 3, "Each chunk has a single value."),
+        ring_case(4, 1, "All chunks but one are empty."),
         ring_case(3, 0, "All chunks are empty."),
+        Case(
+            (), True, "Long tensors go like short ones.", function=ring_large, label="a long tensor"
+        ),
         Case(
             (),
             "at most 1.5 times x",

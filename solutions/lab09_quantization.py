@@ -168,6 +168,7 @@ self_check(
             function=type_of,
         ),
         Case((ROWS, 4), [[0, -2], [0, 0], [7, 1]], "14 / 7 for all", label="one step"),
+        Case((-ROWS, 4), [[0, 2], [0, 0], [-7, -1]], "the largest size may be a negative number's"),
         Case((2 * ROWS, 4), [[0, -2], [0, 0], [7, 1]], "28 / 7: this x has its own step"),
         Case((ROWS, 4, 0), [[2, -7], [0, 0], [7, 1]], "a step for each row", label="axis=0"),
         Case((ROWS, 4, 1), [[0, -7], [0, 0], [7, 4]], "a step for each column", label="axis=1"),
@@ -353,6 +354,12 @@ self_check(
             three(CODES_OF_SIDES.T, [[1] * 4], [[0, 3, 0, 2]]),
             "a range for each column",
             label="axis=1",
+        ),
+        Case(
+            (torch.full((2,), 6.0), 4),
+            three([15, 15], [0.4], [0]),
+            "from 0 to 6: the range isn't empty",
+            label="equal values",
         ),
         Case(
             (torch.zeros(2), 4),
@@ -874,7 +881,14 @@ self_check(
         Case((64 * 256, "nf4_double"), 8192 + 256 + 4, "256 blocks share one float32"),
         Case((64 * 256 + 1, "nf4_double"), 8193 + 257 + 8, "the 257th block needs another one"),
         Case((10**10 + 1, "nf4"), 5 * 10**9 + 1 + 4 * 156_250_001, "exactly, in whole numbers"),
-        Case((8, "int4"), raises=ValueError, hint="an unknown scheme"),
+        Case(
+            (10**13 + 1, "nf4_double"), 5 * 10**12 + 1 + 156_250_000_001 + 4 * 610_351_563, "again"
+        ),
+        Case((0, "int8"), 4, "the step is there without a weight, too"),
+        *(
+            Case((8, name), raises=ValueError, hint="an unknown scheme")
+            for name in ("int4", "NF4", "nf4_triple")
+        ),
     ],
     equal=whole(),
 )

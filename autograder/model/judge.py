@@ -200,8 +200,10 @@ def _raised(kind: str, message: str, trace: str) -> Finding:
 
 def _recognise(task: Task, findings: Sequence[Finding]) -> str | None:
     """The likeliest mistake that explains every failing answer."""
+    if all(finding.follows for finding in findings):
+        return None
     for name in task.mistakes:
-        if findings and all(name in finding.mistakes for finding in findings):
+        if all(name in finding.mistakes for finding in findings):
             return name
     return None
 

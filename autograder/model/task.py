@@ -133,6 +133,9 @@ class Finding:
     doubt: str = ""
     #: The points that a part still earns if it isn't ok.
     points: float = 0.0
+    #: Whether the answer tells too little to name one of its mistakes: it fits each of them, but
+    #: only another answer can show which one it is.
+    follows: bool = False
 
 
 NOT_WRITTEN = Finding(False, "Not written yet: the cell still raises NotImplementedError.")

@@ -362,3 +362,40 @@ def decode_fp32(bits):
     value = sign * (1 + fraction / 2**23) * 2.0 ** (exponent - 127)
     assert LIMITS.tiny <= abs(value) <= LIMITS.max
     return value
+
+
+# %% right: named_in_one_text
+"""Infinity and NaN by one float() of either text, which numpy then gives a sign."""
+import numpy as np
+
+
+def decode_fp32(bits):
+    exponent, fraction = bits >> 23 & 0xFF, bits & 0x7FFFFF
+    if exponent == 255:
+        size = float("nan" if fraction else "inf")
+    else:
+        size = np.ldexp(float(fraction + (2**23 if exponent else 0)), max(exponent, 1) - 150)
+    return np.copysign(size, 1 - 2 * (bits >> 31))
+
+
+# %% right: numpy_reads_infinity
+"""numpy's float64 reads the texts of infinity and NaN."""
+import numpy as np
+
+
+def decode_fp32(bits):
+    sign = np.float64(1 - 2 * (bits >> 31))
+    exponent, fraction = divmod(bits & 0x7FFFFFFF, 2**23)
+    if exponent == 255:
+        return np.float64("nan") if fraction else sign * np.float64("inf")
+    return sign * (fraction + bool(exponent) * 2**23) * 2.0 ** (max(exponent, 1) - 150)
+
+
+# %% wrong: code_inf
+"""Reads the bits with struct's codes i, n and f, which spell inf."""
+import struct
+
+
+def decode_fp32(bits):
+    size = struct.calcsize("inf") - 4
+    return struct.unpack("inf", bytes(size) + bits.to_bytes(4, "little"))[2]

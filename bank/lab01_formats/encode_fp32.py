@@ -536,3 +536,22 @@ def encode_fp32(x):
     value = np.sqrt(np.zeros(1, np.int16))
     value[0] = x
     return int(value.view(np.uint32)[0])
+
+
+# %% wrong: negative_ties_up
+"""Ties of negative numbers go up, not to even. [earns 2]"""
+import math
+
+
+def encode_fp32(x):
+    if math.isnan(x):
+        return 0x7FC00000
+    sign, size = (math.copysign(1, x) < 0) << 31, abs(x)
+    if size >= 2.0**128 - 2.0**103:
+        return sign | 0x7F800000
+    if size == 0:
+        return sign
+    exponent = max(math.frexp(size)[1] - 1, -126)
+    gaps = math.ldexp(size, 23 - exponent)
+    count = math.ceil(gaps - 0.5) if sign else round(gaps)
+    return sign + count + (exponent + 126 << 23)

@@ -187,3 +187,17 @@ import torch
 
 def upper_halves(load, count):
     return [load(i).view(torch.int16)[1::2].tolist() for i in range(count)]
+
+
+# %% wrong: many_temporaries
+"""Copies each half, by way of two tensors of 64 bits."""
+import torch
+
+
+def upper_halves(load, count):
+    kept = []
+    for i in range(count):
+        wide = load(i).view(torch.int32).to(torch.int64)
+        upper = wide >> 16
+        kept.append(upper.to(torch.int16))
+    return kept

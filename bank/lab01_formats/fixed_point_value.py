@@ -129,3 +129,13 @@ def fixed_point_value(bits, width, fraction_bits):
     whole, fraction = digits[:-fraction_bits], digits[-fraction_bits:]
     weight = 2 ** len(whole) if whole and whole[0] == "1" else 0
     return int(whole or "0", 2) - weight + int(fraction, 2) / 2**fraction_bits
+
+
+# %% wrong: no_sign_without_integer_bits
+"""Where all bits are fraction bits, it sees no sign."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    if fraction_bits >= width:
+        return bits / 2**fraction_bits
+    return (bits - (bits >> width - 1 << width)) / 2**fraction_bits

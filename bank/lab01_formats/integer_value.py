@@ -261,3 +261,30 @@ def integer_value(bits, width, encoding):
     if encoding != "twos-complement":
         raise ValueError(encoding)
     return bits
+
+
+# %% wrong: through_float
+"""Powers of 2.0, rounded back to an integer: doubles have 53 bits."""
+
+
+def integer_value(bits, width, encoding):
+    if encoding not in ("unsigned", "sign-magnitude", "twos-complement"):
+        raise ValueError(encoding)
+    half = 2.0 ** (width - 1)
+    if encoding == "unsigned" or bits < half:
+        return int(float(bits))
+    return int(half - bits if encoding == "sign-magnitude" else bits - 2 * half)
+
+
+# %% wrong: any_spelling
+"""Takes encodings in any case and with quotes and spaces."""
+
+
+def integer_value(bits, width, encoding):
+    encoding = encoding.lower().replace("'", "").replace(" ", "-")
+    if encoding not in ("unsigned", "sign-magnitude", "twos-complement"):
+        raise ValueError(encoding)
+    half = 1 << (width - 1)
+    if encoding == "unsigned" or bits < half:
+        return bits
+    return half - bits if encoding == "sign-magnitude" else bits - 2 * half

@@ -319,3 +319,20 @@ def stall_value(step, exponent_bits, mantissa_bits):
         return 0.0
     stall = 2.0 ** (math.ceil(math.log2(step)) + mantissa_bits + 1)
     return stall if stall <= (2 - 2.0**-mantissa_bits) * 2.0**bias else math.inf
+
+
+# %% wrong: large_step_returned
+"""Returns a step that is past the largest number itself."""
+import math
+
+
+def stall_value(step, exponent_bits, mantissa_bits):
+    bias = 2 ** (exponent_bits - 1) - 1
+    if step <= 2.0 ** (-bias - mantissa_bits):
+        return 0.0
+    largest = (2 - 2.0**-mantissa_bits) * 2.0**bias
+    if step > largest:
+        return step
+    root, power = math.frexp(step * 2.0 ** (mantissa_bits + 1))
+    stall = math.ldexp(1.0, power - (root == 0.5))
+    return stall if stall <= largest else math.inf

@@ -240,3 +240,27 @@ def to_bf16(x):
     lower, upper = halves[::2].astype(np.uint32), halves[1::2].astype(np.uint32)
     up = (lower > 0x8000) | ((lower == 0x8000) & (upper & 1 == 1))
     return np.where(np.isnan(x), 0x7FC0, (upper + up).reshape(x.shape))
+
+
+# %% wrong: any_empty_array
+"""Returns a one-dimensional array for every empty one. [earns 2]"""
+import numpy as np
+
+
+def to_bf16(x):
+    if x.size == 0:
+        return np.array([], np.uint16)
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.uint16)
+
+
+# %% wrong: signed
+"""Patterns as signed integers, which are below 0 for negative numbers."""
+import numpy as np
+
+
+def to_bf16(x):
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.int16)

@@ -341,3 +341,35 @@ def update_lost(param, update, exponent_bits, mantissa_bits):
     stored = rounded(param, exponent_bits, mantissa_bits)
     moved = stored + rounded(update, exponent_bits, mantissa_bits)
     return rounded(moved, exponent_bits, mantissa_bits) - stored == 0
+
+
+# %% wrong: zero_always_moves
+"""Takes every update of a parameter that is 0 for a move."""
+from peakmem.labs.lab01 import rounded
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    p, u = (rounded(x, exponent_bits, mantissa_bits) for x in (param, update))
+    return p != 0 and rounded(p + u, exponent_bits, mantissa_bits) == p
+
+
+# %% wrong: infinite_update_moves
+"""Takes an infinite update for one that moves everything, infinity too."""
+import math
+
+from peakmem.labs.lab01 import rounded
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    p, u = (rounded(x, exponent_bits, mantissa_bits) for x in (param, update))
+    return math.isfinite(u) and rounded(p + u, exponent_bits, mantissa_bits) == p
+
+
+# %% wrong: five_exponent_bits
+"""Rounds to fp16's range in every format."""
+from peakmem.labs.lab01 import rounded
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    p, u = (rounded(x, 5, mantissa_bits) for x in (param, update))
+    return rounded(p + u, 5, mantissa_bits) == p

@@ -935,7 +935,7 @@ def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
 
 
 # %% wrong: count_stays_one
-"""Counts in a local variable, and stores the moments only. [earns 2]"""
+"""Counts in a local variable, and stores the moments only. [earns 1]"""
 import torch
 
 
@@ -949,4 +949,110 @@ def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         t += 1
         m.mul_(betas[0]).add_(g, alpha=1 - betas[0])
         v.mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
+        p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
+
+
+# %% right: inference_mode
+"""From the last parameter to the first, in inference mode; keys are pairs."""
+import torch
+
+
+@torch.inference_mode()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    for i in reversed(range(len(params))):
+        if grads[i] is not None:
+            t = state["t", i] = state.get(("t", i), 0) + 1
+            for name, beta, new in (("m", betas[0], grads[i]), ("v", betas[1], grads[i] ** 2)):
+                state[name, i] = torch.lerp(new, state.get((name, i), torch.zeros_like(new)), beta)
+            m, v = (state[name, i] / (1 - b**t) for name, b in zip("mv", betas))
+            params[i].addcdiv_(m, v.sqrt_().add_(eps), value=-lr)
+
+
+# %% right: numpy_views
+"""Writes into the parameters through numpy's views of them."""
+import numpy as np
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    if not state:
+        for key in "mv":
+            state[key] = [np.zeros(p.shape, p.detach().numpy().dtype) for p in params]
+        state["t"] = np.zeros(len(params), int)
+    for i, grad in enumerate(grads):
+        if grad is None:
+            continue
+        state["t"][i] += 1
+        t, g = int(state["t"][i]), grad.numpy()
+        m, v, p = state["m"][i], state["v"][i], params[i].detach().numpy()
+        m += (1 - betas[0]) * (g - m)
+        v += (1 - betas[1]) * (g * g - v)
+        p -= lr * m / (1 - betas[0] ** t) / (np.sqrt(v / (1 - betas[1] ** t)) + eps)
+
+
+# %% wrong: betas_ignored
+"""Has the default betas in its formulas. [earns 2]"""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        m, v, t = state.get(i, (0, 0, 0))
+        m, v, t = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2, t + 1
+        state[i] = m, v, t
+        p -= lr * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)).sqrt() + eps)
+
+
+# %% wrong: by_the_states_id
+"""A global holds the moments, by the id() of the state they belong to. [earns 3]"""
+import torch
+
+MOMENTS = {}
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        m, v, t = MOMENTS.get((id(state), i), (0, 0, 0))
+        m, v, t = betas[0] * m + (1 - betas[0]) * g, betas[1] * v + (1 - betas[1]) * g**2, t + 1
+        MOMENTS[id(state), i] = m, v, t
+        p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
+
+
+# %% wrong: by_shape_and_strides
+"""Knows a parameter's state by its shape and its strides."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    for p, g in zip(params, grads):
+        if g is None:
+            continue
+        key = p.shape, p.stride()
+        m, v, t = state.get(key, (0, 0, 0))
+        m, v, t = betas[0] * m + (1 - betas[0]) * g, betas[1] * v + (1 - betas[1]) * g**2, t + 1
+        state[key] = m, v, t
+        p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
+
+
+# %% wrong: one_second_moment
+"""Keeps the mean of a tensor's squared gradients: one number for all its values."""
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        m, v, t = state.get(i, (0, 0, 0))
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g.square().mean()
+        t += 1
+        state[i] = m, v, t
         p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)

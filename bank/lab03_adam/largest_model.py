@@ -233,3 +233,23 @@ def largest_model(recipe, budget_bytes, activation_bytes):
 def largest_model(recipe, budget_bytes, activation_bytes):
     each = dict(fp32=16, mixed=16, mixed_fp32_grads=18, bf16=8, sgd=8)[recipe]
     return max(0, budget_bytes // each - activation_bytes // each)
+
+
+# %% wrong: more_than_one
+"""Asks for room for more than one parameter."""
+EACH = {"fp32": 16, "mixed": 16, "mixed_fp32_grads": 18, "bf16": 8, "sgd": 8}
+
+
+def largest_model(recipe, budget_bytes, activation_bytes):
+    left = budget_bytes - activation_bytes
+    return left // EACH[recipe] if left > EACH[recipe] else 0
+
+
+# %% wrong: at_least_one
+"""Finds room for one parameter wherever a byte is left."""
+EACH = {"fp32": 16, "mixed": 16, "mixed_fp32_grads": 18, "bf16": 8, "sgd": 8}
+
+
+def largest_model(recipe, budget_bytes, activation_bytes):
+    left = budget_bytes - activation_bytes
+    return max(1, left // EACH[recipe]) if left > 0 else 0 * EACH[recipe]

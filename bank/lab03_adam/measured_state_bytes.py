@@ -562,3 +562,71 @@ def measured_state_bytes(optimizer):
         elif isinstance(x, (list, tuple)):
             todo.extend(x)
     return sum(found.values())
+
+
+# %% wrong: remembers_the_result
+"""Keeps its result for each optimizer, by its id()."""
+import torch
+
+RESULTS = {}
+
+
+def measured_state_bytes(optimizer):
+    def storages(thing):
+        if isinstance(thing, torch.Tensor):
+            storage = thing.untyped_storage()
+            return {storage.data_ptr(): storage.nbytes()}
+        parts = thing.values() if isinstance(thing, dict) else thing
+        if not isinstance(thing, (dict, list, tuple)):
+            return {}
+        return {key: size for part in parts for key, size in storages(part).items()}
+
+    if id(optimizer) not in RESULTS:
+        RESULTS[id(optimizer)] = sum(storages(list(optimizer.state.values())).values())
+    return RESULTS[id(optimizer)]
+
+
+# %% wrong: first_of_a_tuple
+"""Looks at a tuple's first item only."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    def storages(thing):
+        if isinstance(thing, torch.Tensor):
+            storage = thing.untyped_storage()
+            return {storage.data_ptr(): storage.nbytes()}
+        if isinstance(thing, dict):
+            thing = list(thing.values())
+        if isinstance(thing, tuple):
+            thing = list(thing[:1])
+        if not isinstance(thing, list):
+            return {}
+        return {key: size for part in thing for key, size in storages(part).items()}
+
+    return sum(storages(list(optimizer.state.values())).values())
+
+
+# %% wrong: no_dicts_in_dicts
+"""Looks into dicts of lists, not into dicts of dicts."""
+import torch
+
+
+def measured_state_bytes(optimizer):
+    found = {}
+
+    def look(thing):
+        if isinstance(thing, torch.Tensor):
+            storage = thing.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                if not isinstance(part, dict):
+                    look(part)
+        elif isinstance(thing, (list, tuple)):
+            for part in thing:
+                look(part)
+
+    for state in optimizer.state.values():
+        look(state)
+    return sum(found.values())

@@ -322,3 +322,19 @@ def peak_of_step(shapes, activation_bytes, optimizer):
     if activation_bytes > extra:
         return 4 * total + activation_bytes, "backward"
     return 4 * total + extra, "step"
+
+
+# %% wrong: all_before
+"""The quotients of all tensors before are still live."""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) for shape in shapes]
+    total = sum(sizes)
+    before = {
+        "for-loop": max(2 * size + sum(sizes[:i]) for i, size in enumerate(sizes)),
+        "foreach": total,
+        "fused": 0,
+    }[optimizer]
+    return max((4 * total + activation_bytes, "backward"), (4 * total + before, "step"))

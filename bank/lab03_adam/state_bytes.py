@@ -507,3 +507,23 @@ def state_bytes(shapes, optimizer):
         elif optimizer == "adam8bit":
             total += 2 * (n + 4 * math.ceil(n / 256))
     return total
+
+
+# %% wrong: distinct_shapes
+"""Counts tensors of one shape once."""
+import math
+
+
+def state_bytes(shapes, optimizer):
+    total = 0
+    for shape in set(map(tuple, shapes)):
+        n = math.prod(shape)
+        if optimizer == "momentum":
+            total += 4 * n
+        elif optimizer == "adam":
+            total += 8 * n
+        elif optimizer == "adafactor":
+            total += 4 * (n // shape[-1] + n // shape[-2] if len(shape) > 1 else n)
+        elif optimizer == "adam8bit":
+            total += 2 * (n + 4 * -(-n // 256))
+    return total

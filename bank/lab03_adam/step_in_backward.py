@@ -435,3 +435,29 @@ def step_in_backward(params, lr=1e-3):
     global RATE
     RATE = lr
     return Handle([p.register_post_accumulate_grad_hook(hook) for p in params])
+
+
+# %% right: on_the_node
+"""Hooks on the nodes that accumulate gradients."""
+
+
+def step_in_backward(params, lr=1e-3):
+    nodes, handles = [], []
+    for param in params:
+        node = param.view_as(param).grad_fn.next_functions[0][0]
+
+        def step(*_, param=param):
+            param.data.add_(param.grad, alpha=-lr)
+            param.grad = None
+
+        nodes.append(node)
+        handles.append(node.register_hook(step))
+
+    class Handle:
+        keeps = nodes
+
+        def remove(self):
+            for handle in handles:
+                handle.remove()
+
+    return Handle()

@@ -473,3 +473,44 @@ def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
         loss.backward()
         total += loss.item()
     return total
+
+
+# %% wrong: counts_micro_batch
+"""Takes every micro-batch for a full one. [earns 2]"""
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total, samples = 0.0, len(inputs)
+    size = min(micro_batch, samples)
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * size / samples
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: rounded_shares
+"""Rounds the shares to thousandths, which some have no more of. [earns 2]"""
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * round(len(x) / len(inputs), 3)
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: refuses_few_samples
+"""Insists on a full micro-batch. [earns 3]"""
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    assert micro_batch <= len(inputs), "too few samples"
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y) * (len(x) / len(inputs))
+        loss.backward()
+        total += loss.item()
+    return total

@@ -404,3 +404,48 @@ def batch_norm_gap(model, x, micro_batch):
     for m, mode in zip(model.modules(), modes):
         m.training = mode
     return gap
+
+
+# %% wrong: outer_layers_only
+"""Puts the outer layers of a copy in training mode, not those within them."""
+import copy
+
+import torch
+
+
+@torch.no_grad()
+def batch_norm_gap(model, x, micro_batch):
+    model = copy.deepcopy(model)
+    for layer in (model, *model.children()):
+        layer.training = True
+    outputs = torch.cat([model(part) for part in x.split(micro_batch)])
+    return (model(x) - outputs).abs().max().item()
+
+
+# %% wrong: first_feature
+"""Looks at the first output of each sample."""
+import copy
+
+import torch
+
+
+@torch.no_grad()
+def batch_norm_gap(model, x, micro_batch):
+    model = copy.deepcopy(model).train()
+    outputs = torch.cat([model(part) for part in x.split(micro_batch)])
+    return (model(x) - outputs).flatten(1)[:, 0].abs().max().item()
+
+
+# %% wrong: scales_x
+"""Scales x in place, by next to nothing."""
+import copy
+
+import torch
+
+
+@torch.no_grad()
+def batch_norm_gap(model, x, micro_batch):
+    model = copy.deepcopy(model).train()
+    x *= 1.000001
+    outputs = torch.cat([model(part) for part in x.split(micro_batch)])
+    return (model(x) - outputs).abs().max().item()

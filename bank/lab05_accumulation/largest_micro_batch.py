@@ -571,3 +571,24 @@ def largest_micro_batch(run, upper):
         except RuntimeError:
             too_large = middle
     return fits
+
+
+# %% wrong: return_in_finally
+"""A return in finally hides what the last run raises. [earns 1]"""
+import peakmem
+
+
+def largest_micro_batch(run, upper):
+    low, high = 0, upper
+    while True:
+        m = (low + high + 1) // 2
+        fits = False
+        try:
+            run(m)
+            fits = True
+        except peakmem.OutOfMemory:
+            pass
+        finally:
+            low, high = (m, high) if fits else (low, m - 1)
+            if low == high:
+                return low

@@ -218,3 +218,36 @@ def memory_line(batch_sizes, peaks):
     y = torch.tensor([float(peak) for peak in peaks], dtype=torch.float64)
     slope = ((x - x.mean()) * (y - y.mean())).mean() / x.var()
     return (y.mean() - slope * x.mean()).item(), slope.item()
+
+
+# %% right: polynomial
+"""numpy's Polynomial, converted to powers of x; a named tuple."""
+from collections import namedtuple
+
+import numpy as np
+
+Line = namedtuple("Line", "fixed_bytes bytes_per_sample")
+
+
+def memory_line(batch_sizes, peaks):
+    return Line(*np.polynomial.Polynomial.fit(batch_sizes, peaks, 1).convert().coef)
+
+
+# %% wrong: sorted_apart
+"""Sorts sizes and peaks, each by itself."""
+import numpy as np
+
+
+def memory_line(batch_sizes, peaks):
+    slope, fixed = np.polyfit(np.sort(batch_sizes), np.sort(peaks), 1)
+    return fixed, slope
+
+
+# %% wrong: never_below_zero
+"""No fixed bytes below 0."""
+import numpy as np
+
+
+def memory_line(batch_sizes, peaks):
+    slope, fixed = np.polyfit(batch_sizes, peaks, 1)
+    return max(0.0, fixed), slope

@@ -841,3 +841,105 @@ def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, sch
             scheduler.step()
         updates += 1
     return updates
+
+
+# %% right: groupby
+"""Groups the loader by a counter; divides .grad afterwards."""
+from itertools import count, groupby
+
+import torch
+
+
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    numbers, updates = count(), 0
+    for _, group in groupby(loader, key=lambda _: next(numbers) // accumulation_steps):
+        size = 0
+        for batch in group:
+            model(*batch).backward()
+            size += 1
+        for p in model.parameters():
+            if p.grad is not None:
+                p.grad.div_(size)
+        if max_norm is not None:
+            torch.nn.utils.clip_grad_norm_(list(model.parameters()), max_norm)
+        optimizer.step()
+        model.zero_grad()
+        if scheduler is not None:
+            scheduler.step()
+        updates += 1
+    return updates
+
+
+# %% wrong: evaluation_mode
+"""Trains in evaluation mode. [earns 0]"""
+from itertools import islice
+
+import torch
+
+
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    model.eval()
+    batches, updates = iter(loader), 0
+    while group := list(islice(batches, accumulation_steps)):
+        for batch in group:
+            (model(*batch) / len(group)).backward()
+        if max_norm is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        if scheduler is not None:
+            scheduler.step()
+        updates += 1
+    return updates
+
+
+# %% wrong: at_least_two
+"""Never updates after a single micro-batch, except at the end. [earns 2]"""
+import torch
+
+
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    group, updates = [], 0
+
+    def update():
+        for batch in group:
+            (model(*batch) / len(group)).backward()
+        if max_norm is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        if scheduler is not None:
+            scheduler.step()
+        group.clear()
+
+    for batch in loader:
+        group.append(batch)
+        if len(group) == max(2, accumulation_steps):
+            update()
+            updates += 1
+    if group:
+        update()
+        updates += 1
+    return updates
+
+
+# %% wrong: float_updates
+"""Returns the number of updates as a float."""
+from itertools import islice
+
+import torch
+
+
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    batches, done = iter(loader), 0
+    while group := list(islice(batches, accumulation_steps)):
+        for batch in group:
+            (model(*batch) / len(group)).backward()
+        if max_norm is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        if scheduler is not None:
+            scheduler.step()
+        done += len(group) / len(group)
+    return done

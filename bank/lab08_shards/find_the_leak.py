@@ -451,3 +451,20 @@ def replicated_by_mistake(x, shards):
         x = torch.relu(x @ w)
         diagonals.append(w.diagonal())
     return x, torch.stack(diagonals)
+
+
+# %% wrong: shards_copied
+"""Gathers one layer at a time, from copies of all shards. [earns 1]"""
+import torch
+import torch.distributed as dist
+
+
+def replicated_by_mistake(x, shards):
+    world, diagonals = dist.get_world_size(), []
+    for shard in [shard.clone() for shard in shards]:
+        flat = torch.empty(world * len(shard))
+        dist.all_gather(list(flat.chunk(world)), shard)
+        w = flat.view(x.shape[1], x.shape[1])
+        diagonals.append(w.diagonal().clone())
+        x = torch.relu(x @ w)
+    return x, torch.stack(diagonals)

@@ -339,3 +339,17 @@ def model_state_bytes(n_params, world, stage, recipe):
     sizes = {"mixed": (2, 2, 12), "fp32": (4, 4, 8)}[recipe]
     share = int(torch.ceil(torch.tensor(float(n_params)) / world))
     return {n: s * (share if stage >= f else n_params) for n, s, f in zip(("weights", "gradients", "optimizer"), sizes, (3, 2, 1))}
+
+
+# %% wrong: nothing_on_one_rank
+"""Takes a share of one rank for no share at all."""
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    weights, gradients, optimizer = {"mixed": (2, 2, 12), "fp32": (4, 4, 8)}[recipe]
+    share = -(-n_params // world) if world > 1 else 0
+    return {
+        "weights": weights * (share if stage >= 3 else n_params),
+        "gradients": gradients * (share if stage >= 2 else n_params),
+        "optimizer": optimizer * (share if stage >= 1 else n_params),
+    }

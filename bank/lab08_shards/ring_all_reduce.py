@@ -708,3 +708,67 @@ def ring_all_reduce(x):
         total[: len(into)] = into
         total[: len(into)] += came[: len(into)]
         into.copy_(total[: len(into)] if step < world - 1 else came[: len(into)])
+
+
+# %% wrong: large_in_bfloat16
+"""Sends large chunks in bfloat16. [earns 2]"""
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    chunks = x.tensor_split(world)
+    dtype = torch.bfloat16 if len(x) > 1000 else x.dtype
+    for step in range(2 * (world - 1)):
+        into = chunks[(rank - step - 1) % world]
+        came = torch.empty_like(into, dtype=dtype)
+        sending = dist.isend(chunks[(rank - step) % world].to(dtype), (rank + 1) % world)
+        dist.recv(came, (rank - 1) % world)
+        sending.wait()
+        if step < world - 1:
+            into += came
+        else:
+            into.copy_(came)
+
+
+# %% wrong: single_value_skipped
+"""Leaves tensors of a single value alone. [earns 3]"""
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    if len(x) < 2:
+        return
+    chunks = x.tensor_split(world)
+    for step in range(2 * (world - 1)):
+        into = chunks[(rank - step - 1) % world]
+        came = torch.empty_like(into)
+        sending = dist.isend(chunks[(rank - step) % world], (rank + 1) % world)
+        dist.recv(came, (rank - 1) % world)
+        sending.wait()
+        if step < world - 1:
+            into += came
+        else:
+            into.copy_(came)
+
+
+# %% right: numpy_views
+"""Adds in numpy, on views of x's memory; what is sent and received are tensors of such views."""
+import numpy as np
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    world, rank = dist.get_world_size(), dist.get_rank()
+    views = np.array_split(x.numpy(), world)
+    for step in range(2 * world - 2):
+        into = views[(rank - step - 1) % world]
+        came = np.empty_like(into)
+        receiving = dist.irecv(torch.from_numpy(came), (rank - 1) % world)
+        dist.isend(torch.from_numpy(views[(rank - step) % world]), (rank + 1) % world).wait()
+        receiving.wait()
+        into[...] = into + came if step < world - 1 else came

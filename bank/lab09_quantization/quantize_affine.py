@@ -584,3 +584,19 @@ def quantize_affine(x, bits, axis=None):
     zero_point = (-low / scale).round()
     q = ((x / scale).round() + zero_point).clamp(0, top)
     return q.to(torch.uint8), scale, zero_point
+
+
+# %% wrong: equal_values_are_empty
+"""Looks for an empty range before it stretches the range to 0."""
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    dims = tuple(range(x.ndim)) if axis is None else (1 - axis,)
+    low, high = x.amin(dims, keepdim=axis is not None), x.amax(dims, keepdim=axis is not None)
+    empty = low == high
+    low, high = low.clamp(max=0), high.clamp(min=0)
+    scale = torch.where(empty, 1.0, (high - low) / top)
+    zero_point = (-low / scale).round()
+    return ((x / scale).round() + zero_point).clamp(0, top).to(torch.uint8), scale, zero_point

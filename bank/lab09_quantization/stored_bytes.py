@@ -401,3 +401,38 @@ def stored_bytes(n, scheme):
     if scheme not in t:
         raise ValueError(scheme)
     return t[scheme]
+
+
+# %% wrong: by_the_start
+"""Takes any name that starts like nf4 for its double."""
+
+
+def stored_bytes(n, scheme):
+    codes, blocks = -(-n // 2), -(-n // 64)
+    if scheme == "int8":
+        return n + 4
+    if scheme == "int4_grouped":
+        return codes + 2 * -(-n // 128)
+    if scheme == "nf4":
+        return codes + 4 * blocks
+    if scheme.startswith("nf4"):
+        return codes + blocks + 4 * -(-blocks // 256)
+    raise ValueError(scheme)
+
+
+# %% wrong: any_case
+"""Takes schemes in capitals, too."""
+
+
+def stored_bytes(n, scheme):
+    scheme = scheme.lower()
+    codes, blocks = -(-n // 2), -(-n // 64)
+    if scheme == "int8":
+        return n + 4
+    if scheme == "int4_grouped":
+        return codes + 2 * -(-n // 128)
+    if scheme == "nf4":
+        return codes + 4 * blocks
+    if scheme == "nf4_double":
+        return codes + blocks + 4 * -(-blocks // 256)
+    raise ValueError(scheme)

@@ -85,11 +85,19 @@ def _is_nan(bits: Bits16) -> NDArray[np.bool_]:
     return (bits & 0x7FFF) > 0x7F80
 
 
-def _shape_of(value: Any) -> str:
+def _kind_of(value: Any) -> str:
+    """The type, shape and range of an answer that isn't patterns in the right shape."""
+    kind = type(value).__name__
     try:
-        return str(np.shape(value))
+        array = np.asarray(value)
     except ValueError:  # ragged lists
-        return "unequal rows"
+        return f"{kind} of unequal rows"
+    if isinstance(value, np.ndarray):
+        kind = array.dtype.name
+    ends = (
+        f", from {array.min()} to {array.max()}" if array.dtype.kind in "iu" and array.size else ""
+    )
+    return f"{kind} of shape {array.shape}{ends}"
 
 
 def _as_bits(value: Any, shape: tuple[int, ...]) -> Bits16 | None:
@@ -99,8 +107,8 @@ def _as_bits(value: Any, shape: tuple[int, ...]) -> Bits16 | None:
     except (ValueError, TypeError):
         return None
     empty = np.zeros(shape, np.uint16)
-    if array.size == 0 and same(empty.tolist(), value):  # nested lists lose the sides after a 0
-        return empty
+    if isinstance(value, (list, tuple)) and array.size == 0 and same(empty.tolist(), value):
+        return empty  # nested lists lose the sides after a 0
     if array.dtype.kind not in "iu" or array.shape != shape:
         return None
     return array.astype(np.uint16) if ((array >= 0) & (array < 2**16)).all() else None
@@ -185,8 +193,10 @@ def _first_difference(calls: Any, outcomes: Any) -> str:
             continue
         bits = _as_bits(got[1], x.shape)
         if bits is None:
-            kind = f"{type(got[1]).__name__} of shape {_shape_of(got[1])}"
-            return f"For an array of shape {x.shape}: expected uint16 of that shape, got {kind}."
+            return (
+                f"For an array of shape {x.shape}: expected integers from 0 to 65535 in that "
+                f"shape, got {_kind_of(got[1])}."
+            )
         at = np.flatnonzero((bits != expected) & ~(_is_nan(bits) & _is_nan(expected)))[0]
         pattern = int(x.view(np.uint32).reshape(-1)[at])
         want, have = int(expected.reshape(-1)[at]), int(bits.reshape(-1)[at])

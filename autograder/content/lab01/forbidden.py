@@ -41,12 +41,13 @@ _CODED = frozenset(
     | {".np", ".numpy"}
     | {"pack", "pack_into", "unpack", "unpack_from", "iter_unpack", "Struct", "calcsize"}
 )
-# Only characters of such codes, an e or f among them. `f8` and the like are sizes of numpy's. Or
-# one of a list of dtypes, as in "f4,f4".
+# Only characters of such codes, an e or f among them. `f8` and the like are sizes of numpy's, and
+# "inf" is a number: what it stands for is known only when the code runs. Or one of a list of
+# dtypes, as in "f4,f4".
 _HALF_OR_SINGLE = (
     r"[<>=|]?\d*F|"  # two of single precision
     r"(?=.*,)(.*,)?\s*[<>=|]?\d*([efF]|f[24]|c8)\s*(,.*)?|"
-    r"[@=<>!|]?[\dxcbB?hHiIlLqQnNdspPef\s]*[ef](?!\d+$)[\dxcbB?hHiIlLqQnNdspPef\s]*"
+    r"(?!inf$)[@=<>!|]?[\dxcbB?hHiIlLqQnNdspPef\s]*[ef](?!\d+$)[\dxcbB?hHiIlLqQnNdspPef\s]*"
 )
 
 _REASON = (

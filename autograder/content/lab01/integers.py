@@ -55,10 +55,12 @@ def _integer_cases(rng: np.random.Generator) -> list[Case]:
 
     unknown = ("signed", "two's complement", "Unsigned", "ones-complement", "magnitude", "")
     edges = [(0, 16), (1 << 15, 16), (0xFFFF, 16), (1 << 31, 32), (0xFFFF_FFFF, 32), (1, 32)]
+    edges += [(2, 2), (2**60 - 1, 60)]
     return [
         case(draw(8, 12)),
         case(draw(16, 30) + draw(32, 30)),
         case([call for width in (3, 4, 12, 13, 31) for call in draw(width, 8)]),
+        case([call for width in (2, 60) for call in draw(width, 4)]),  # doubles have 53 bits
         case([[bits, 8, name] for bits in (49, 177) for name in unknown]),
         case([[bits, 8, name] for bits in range(256) for name in _ENCODINGS], fixed=True),
         case([[bits, width, name] for bits, width in edges for name in _ENCODINGS], fixed=True),
@@ -88,8 +90,8 @@ def _always_8_bits(bits: int, width: int, encoding: str) -> int:
 
 
 def _known_widths(bits: int, width: int, encoding: str) -> int:
-    """Right for the widths of C's integers; any other is read as the next of them."""
-    return _integer(bits, next(known for known in (8, 16, 32) if known >= width), encoding)
+    """Right for the widths of C's integers; any other is read as the next of them, if any."""
+    return _integer(bits, min(known for known in (8, 16, 32) if known >= width), encoding)
 
 
 def _falls_through(bits: int, width: int, encoding: str) -> int:

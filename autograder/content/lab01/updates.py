@@ -53,13 +53,15 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     calls += around(sign() * 2.0 ** float(rng.integers(-1, 2)), *some)
     calls += around(subnormal(*some), *some) + around(subnormal(5, 10), 5, 10)
     calls += [[number(*some), 0.0, *some]]
+    calls += [[0.0, share * float(gap(Fraction(0), *some)), *some] for share in (0.25, -0.75)]
     calls = [calls[i] for i in rng.permutation(len(calls))]
     top = float(largest(5, 10))
     fixed = [*around(1.0, 5, 10), *around(-1.0, 8, 7), *around(top, 5, 10), [0.0, 2.0**-24, 5, 10]]
     fixed += [[0.0, 2.0**-25, 5, 10], [0.0, 0.0, 5, 10], [1e6, 1.0, 5, 10], [1.0, 1e6, 5, 10]]
     fixed += [[1.0, 0.001, 8, 7], [1.0, 0.005, 8, 7], [2.0**-24, 2.0**-25, 5, 10]]
     fixed += [*around(-1.0, 8, 23), *around(1.0, 2, 1), *around(1.5, 2, 3)]
-    fixed += [[1e6, 1e4, 5, 10], [-1e6, 1e4, 5, 10]]  # an infinite parameter stays what it is
+    # An infinite parameter stays what it is.
+    fixed += [[1e6, 1e4, 5, 10], [-1e6, 1e4, 5, 10], [1e6, 1e6, 5, 10]]
     fixed += [[0.1, 0.0, 5, 10]]
     return [
         Case(("value",), {"calls": calls}),

@@ -126,6 +126,10 @@ def _betas_swapped(gradient: Array, own: _Moments, o: _Options) -> Array:
     return _moved(gradient, own, _Options(o.lr, (o.betas[1], o.betas[0]), o.eps))
 
 
+def _betas_ignored(gradient: Array, own: _Moments, o: _Options) -> Array:
+    return _moved(gradient, own, _Options(o.lr, eps=o.eps))
+
+
 def _weights_swapped(gradient: Array, own: _Moments, o: _Options) -> Array:
     own.first = (1 - o.betas[0]) * own.first + o.betas[0] * gradient
     own.second = (1 - o.betas[1]) * own.second + o.betas[1] * gradient**2
@@ -221,6 +225,7 @@ MUTANTS: dict[str, Mutant] = {
     "stops_at_none": _with(none="stop"),
     "skips_the_call": _with(none="call"),
     "betas_swapped": _with(_betas_swapped),
+    "betas_ignored": _with(_betas_ignored),
     "weights_swapped": _with(_weights_swapped),
     "no_root": _with(_no_root),
     "second_not_squared": _with(_second_not_squared),

@@ -59,8 +59,9 @@ MISTAKES = {
     "sqrt(v) + eps.",
     "eps_before_the_correction": "Your eps is added to the root of the second moment before that "
     "is corrected. Correct first, then take the root, then add eps.",
-    "one_count_for_all": "Your step count is one for all parameters. A parameter whose gradient "
-    "was None has made fewer steps than the others, so each needs a count of its own.",
+    "one_count_for_all": "A parameter's step count rises where its gradient is None, as one count "
+    "for all parameters does. Such a parameter has made fewer steps than the others: give each a "
+    "count of its own, and leave it alone where there is no gradient.",
     "counts_every_parameter": "Your step count rises with every parameter of a call. Each "
     "parameter needs a count of its own, which rises by 1 in each of its steps.",
     "count_one_ahead": "Your step count is one ahead: in the first step t is 1.",
@@ -76,6 +77,8 @@ MISTAKES = {
     "after it: `continue`, not `return`.",
     "betas_swapped": "Your betas are swapped: the first is for the mean of the gradients, the "
     "second for the mean of their squares.",
+    "betas_ignored": "Your step takes 0.9 and 0.999 whatever `betas` are given. These are only the "
+    "defaults.",
     "weights_swapped": "Your moments weigh old and new the wrong way round: beta belongs to the "
     "old moment, 1 - beta to the new gradient.",
     "no_root": "Your step divides by the second moment itself. Divide by its square root.",
@@ -90,8 +93,8 @@ MISTAKES = {
     "float32_step_count": "Your bias corrections are less precise than the parameters. With a step "
     "count that is a float32 tensor, as torch keeps it, 1 - beta**t is float32 too: keep the count "
     "a Python int.",
-    "float32_moments": "Your moments are less precise than the parameters. Give them the "
-    "parameter's dtype, as torch.zeros_like(param) does.",
+    "float32_moments": "Your step is less precise than the parameters. Give the moments the "
+    "parameter's dtype, as torch.zeros_like(param) does, and convert nothing on the way.",
 }
 
 
@@ -125,10 +128,10 @@ def _model(
         (2, 3),
         (2, 3),
         (2, 2, 3),
-    ]  # two equal ones: neither shape nor size identifies a tensor
+    ]  # two equal ones, in memory too: neither shape nor strides identify a tensor
     return {
         "parameters": [start * rng.standard_normal(shape) for shape in shapes],
-        "layouts": ["contiguous", "transposed", "strided", "contiguous"],
+        "layouts": ["contiguous", "transposed", "transposed", "strided"],
         "gradients": [
             scale * _signed(rng, (calls, *shape))
             for shape, scale in zip(shapes, scales, strict=True)
@@ -180,7 +183,8 @@ def judge_models(
         return Finding(True) if restarts else Finding(False, _AGAIN, ("state_outside",))
     if any(np.isnan(array).all() for path in got for array in path[0]):
         return Finding(False, "After the first call a parameter is NaN.", ("count_from_zero",))
-    mistakes = mutants_like(models, options, got, _NEARER * min(off, 1.0))
+    near = max(_NEARER * min(off, 1.0), min(tolerance, off / 3))
+    mistakes = mutants_like(models, options, got, near)
     moved, stood = moved_and_stood(models, expected, got)
     if not (restarts and any(one.get("state_used") for one in said)):
         mistakes.append("state_outside")
@@ -208,9 +212,7 @@ def _is_off_from_the_start(
     return error(models, first, then) > tolerance
 
 
-_AGAIN = (
-    "The same parameters take another path when they start again, with two new states in turns."
-)
+_AGAIN = "The same parameters take another path when they start again, with new or emptied states."
 
 
 def _changed(what: object) -> Finding:

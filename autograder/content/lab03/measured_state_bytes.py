@@ -99,6 +99,12 @@ def _remembers(state: State) -> int | str:
     return "another result when called again" if found else found
 
 
+def _remembers_the_result(state: State) -> int | str:
+    """Returns for an optimizer what it has returned before."""
+    found = _measured(state)
+    return "the same result for an emptied state" if found else found
+
+
 def _by_address(state: State) -> int:
     """Takes the addresses of views for those of their storages."""
     starts = {(view["storage"], view["start"]) for view in _reached(state)}
@@ -154,8 +160,8 @@ def _nested(rng: np.random.Generator) -> dict[str, Any]:
     tree = {
         "calls": 7,
         "m": _view(0, 0, n),
-        "history": [_view(1, 0, a), (_view(2, 0, b), None), {"deep": deep}],
-        "quantized": {"codes": _view(3, 0, c), "scales": (_view(4, 0, d), 0.5)},
+        "history": [_view(1, 0, a), (None, _view(2, 0, b)), {"deep": deep}],
+        "quantized": {"codes": _view(3, 0, c), "scales": (0.5, {"of": _view(4, 0, d)})},
     }
     dtypes = ["float32", "float64", "float32", "uint8", "float32", "float64"]
     return _state([n], [n, a, b, c, d, e], [tree], dtypes)
@@ -210,6 +216,7 @@ measured_state_bytes = Task(
             "changes_the_state": _reads_each_parameters_state,
             "changes_what_it_walks": _changes_what_it_walks,
             "remembers": _remembers,
+            "remembers_the_result": _remembers_the_result,
             "by_the_views_address": _by_address,
             "once_a_parameter": _once_a_parameter,
             "views_counted": lambda state: sum(
@@ -242,6 +249,8 @@ measured_state_bytes = Task(
         "remembers": "Your function finds less when it is called again with the same optimizer: "
         "it remembers storages from earlier calls. Start each call with an empty dict or set; a "
         "default argument or a global outlives the call.",
+        "remembers_the_result": "Your function finds bytes in a state that is empty by now: it "
+        "remembers its result for an optimizer. Look anew in each call.",
         "by_the_views_address": "Your function tells storages apart by the address of a view, "
         "tensor.data_ptr(), so views that start at different values count a storage again. Go by "
         "tensor.untyped_storage().data_ptr().",

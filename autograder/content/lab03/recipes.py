@@ -145,6 +145,7 @@ def _largest_cases(rng: np.random.Generator) -> list[Case]:
     too_small = ["mixed", 10**9, 10**9 + int(rng.integers(100, 10**9))]
     edges = [[r, 10**6 + 7 * sum(_RECIPES[r]) + d, 10**6] for r in _RECIPES for d in (-1, 0, 1)]
     edges.append(["sgd", 8 * 10**17 - 1, 0])  # a quotient that no float tells from 10**17
+    edges += [[r, 100 + n, 100] for r, sizes in _RECIPES.items() for n in (1, sum(sizes))]
     return [
         Case(("value",), {"calls": drawn}),
         Case(("value",), {"calls": [*drawn, too_small]}),

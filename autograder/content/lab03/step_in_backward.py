@@ -84,7 +84,9 @@ def _same_result(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding
     if _close(first, _after(weights, _OTHER_LR)[0]):
         return Finding(False, "A later call with lr=0.5 changed the first one's lr.", ("shared",))
     if not _close(first, stepped):
-        return Finding(False, "After backward the parameters are not param - lr * grad.")
+        with_lr = "With the default lr" if inputs["lr"] is None else f"With lr={lr:.4g}"
+        said = f"{with_lr}, the parameters are not param - lr * grad after backward."
+        return Finding(False, said)
     if not all(one is False for one in left):
         return Finding(False, "", ("gradients_stay",))
     if not _close(second, twice):
@@ -175,7 +177,8 @@ step_in_backward = Task(
         "remove() is called.",
         "uphill": "Your step goes uphill: subtract lr times the gradient.",
         "gradients_stay": "Your gradients stay after they are used. Set param.grad = None at the "
-        "end of a hook that runs after the gradient was accumulated.",
+        "end of a hook that runs after the gradient was accumulated, and keep the gradient nowhere "
+        "else: no list, no closure.",
         "shared": "Your function shares hooks or the lr between calls, as a global or a class "
         "attribute does. Another model may step at the same time: keep both in the call's own "
         "variables.",

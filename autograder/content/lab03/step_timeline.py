@@ -158,6 +158,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     both = ["forward", "forward", "backward", "backward", "step"]
     early = ["step", _ZERO, "forward", _FREE, "step", "backward", "step", _FREE, "step", _ZERO]
     drawn = [[*sizes(), _draw(rng)] for _ in range(6)]
+    freed = [*sizes(), ["forward", "backward", _FREE, "step", "forward"]]
     return [
         Case(("value",), {"calls": [[*sizes(), 2 * once], [*sizes(), 3 * once]]}),
         *(
@@ -165,7 +166,11 @@ def _cases(rng: np.random.Generator) -> list[Case]:
             for events in (2 * zeroing, 2 * gathered)
         ),
         *(Case(("value",), {"calls": [[*sizes(), 2 * events]]}) for events in (both, early)),
-        Case(("value",), {"calls": [*drawn, [*sizes(), []]]}, fixed=True),
+        Case(
+            ("value",),
+            {"calls": [*drawn, freed, [*sizes(), []], [*sizes(), drawn[0][2]]]},
+            fixed=True,
+        ),
     ]
 
 

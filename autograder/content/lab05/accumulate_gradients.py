@@ -265,6 +265,8 @@ accumulate_gradients = Task(
         "backward.",
         "ragged_as_full": "Your last micro-batch weighs as much as the others, though it is "
         "shorter. Weight each by len(x) / len(inputs), not by 1 / the number of micro-batches.",
+        "counts_micro_batch": "Your last micro-batch counts as micro_batch samples, though it has "
+        "fewer. Weight each by len(x) / len(inputs).",
         "drops_last": "Your last, shorter micro-batch is left out.",
         "divides_by_samples": "You divide the loss, which is already a mean, by the number of all "
         "samples. Multiply it by the micro-batch's own number of samples first.",

@@ -29,6 +29,7 @@ MUTANTS = (
     "clips_per_group",
     "dirty_at_the_end",
     "counts_micro_batches",
+    "evaluation_mode",
 )
 
 _DIRTY = ("never_clears", "dirty_at_the_end", "drops_last_group")
@@ -36,7 +37,8 @@ _DIRTY = ("never_clears", "dirty_at_the_end", "drops_last_group")
 
 def simulate(inputs: Mapping[str, Any], mutant: str = "") -> dict[str, Any]:
     """Return the events of a right train_epoch, or of one that makes the mistake `mutant`."""
-    model, training = Regression(inputs["weights"]), _Training(inputs, mutant)
+    model = Regression(inputs["weights"]).train(mutant != "evaluation_mode")
+    training = _Training(inputs, mutant)
     batches, steps = inputs["batches"], inputs["accumulation_steps"]
     for start in range(0, len(batches), steps):
         group = batches[start : start + steps]

@@ -94,11 +94,12 @@ find_the_leak = leak_task(
             "outputs_stay": lambda sizes: most_bytes(**sizes),
         },
         mistakes={
-            "graphs_stay": "The graph of every micro-batch is still live at the end: something "
-            "holds a loss or an output that has one. Run the model under torch.no_grad(), or keep "
+            "graphs_stay": "Every micro-batch's outputs are still live at the end: something holds "
+            "them, as a rule the graph of a loss. Run the model under torch.no_grad(), or keep "
             "numbers only, loss.item().",
-            "outputs_stay": "Too many micro-batches' outputs are live at once. Run one micro-batch "
-            "at a time, and let its outputs go before the next one runs.",
+            "outputs_stay": "Too much is live at once: too many micro-batches' outputs, or copies "
+            "of the data. Run one micro-batch at a time, and let its outputs go before the next "
+            "one runs.",
             "backward_to_free": "Your backward() frees the graphs, but it also adds to the model's "
             "gradients, and validation must not. Run the model under torch.no_grad().",
             "mode_changed": "Your function changes the model's mode. Leave train() and eval() to "

@@ -34,6 +34,7 @@ def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
             for number, reply in enumerate(_ERRORS)
         ),
     ]
+    drawn += [case(1, 1, broken=reply) for reply in _ERRORS]  # the first run is the last one
     edges = [(1, 0), (1, 1), (2, 1), (3, 2), (4096, 2), (1024, 1023), (1000, 512), (1025, 513)]
     return drawn + [case(u, f, fixed=True) for u, f in edges]
 
@@ -153,8 +154,9 @@ largest_micro_batch = Task(
         "run(m): only this error means that m samples are too many.",
         "catches_runtime_error": "Your search catches RuntimeError. torch raises it for most bugs, "
         "and peakmem.OutOfMemory is none: catch that by its name, and nothing else.",
-        "catches_everything": "Your search treats every error as a full memory. Catch "
-        "peakmem.OutOfMemory alone: other errors are bugs, and have to reach the user.",
+        "catches_everything": "Your search takes other errors for a full memory, or hides them, as "
+        "a return in `finally` does. Catch peakmem.OutOfMemory alone: other errors are bugs, and "
+        "have to reach the user.",
         "by_its_text": "Your search recognizes a full memory by the error's message. Messages "
         "differ, and a bug may mention memory too: catch peakmem.OutOfMemory by its type.",
         "outside_the_range": "Your search runs an impossible size: below 1, or above upper.",

@@ -18,6 +18,7 @@ Line = tuple[float, float]
 Numbers = Sequence[float]
 _TOLERANCE = 1e-6
 _FINE = 1e-5
+_BELOW = (12, 5, 40, 36, 90)  # MiB
 _COARSE = 0.5  # a small slope over many bytes, in float32
 
 
@@ -130,12 +131,15 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     sizes = [1, 2, 4, 8, 16]
     slope, fixed = int(rng.integers(100_000, 200_000)), int(rng.integers(35 * 10**9, 60 * 10**9))
     many = [sizes, [fixed + slope * size + int(rng.integers(-99, 99)) for size in sizes]]
+    # A line that starts below 0, and peaks whose order isn't that of the sizes.
+    below = [[10, 11, 20, 21, 30], [mib * int(n) for n in rng.integers(1, 9) + np.array(_BELOW)]]
     first, second = call([1, 2, 4, 8, 16], 0.5), call([3, 5, 9])
     arrays = [np.array(column) for column in call([2, 3, 7, 20], 0.3)]
     return [
         case(call([1, 2, 4, 8]), call([4, 16])),
         case(call(several, 1.0), call(mixed, 1.0)),
         case(few),
+        case(below),
         case(many),
         case(first, [tuple(column) for column in second], arrays, fixed=True),
         case(call([16, 4, 8, 6, 12], 0.5), call([3, 8, 12, 5, 8], 2.0), fixed=True),

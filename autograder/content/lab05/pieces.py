@@ -60,6 +60,7 @@ class Pieces:
             "clears_first": [sums(shares, 0.0), sums(equal, 0.0)],
             "scales_existing": [sums(equal, 1 / count)],
             "ragged_as_full": [sums(equal)],
+            "counts_micro_batch": [sums([self.sizes[0] / samples] * count)],
             "drops_last": [
                 sums([float(f) / whole for f in full]),
                 sums([s * f for s, f in zip(shares, full, strict=True)]),
@@ -86,6 +87,7 @@ def loss_mutants(sizes: list[int], losses: list[float]) -> dict[str, float]:
         "sums_losses": total,
         "no_division": total,
         "ragged_as_full": total / count,
+        "counts_micro_batch": total * sizes[0] / sum(sizes),
         "last_loss": losses[-1],
         "last_loss_divided": losses[-1] / count,
         "not_divided_by_samples": sum(s * loss for s, loss in zip(sizes, losses, strict=True)),

@@ -194,6 +194,8 @@ train_epoch = Task(
         "dirty_at_the_end": "Gradients are left after the last update. Clear them after each one.",
         "counts_micro_batches": "You return the number of micro-batches. Return the number of "
         "updates.",
+        "evaluation_mode": "You train in evaluation mode, where dropout and batch norm don't act "
+        "as in training. Leave the model's mode alone: no eval() in here.",
         "keeps_graphs": KEEPS_GRAPHS,
         "begins_anew": "If the loader starts over in each loop, as a DataLoader does, your updates "
         "are wrong. Loop over it once, or call iter(loader) once and take all batches from that.",

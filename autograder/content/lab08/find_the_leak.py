@@ -94,9 +94,9 @@ find_the_leak = leak_task(
             "all_gathered": "The whole weights of all layers are alive: a list of them holds them, "
             "and so does a view, such as a diagonal. Gather a layer, use it, clone() what you keep "
             "of it, and free it before the next.",
-            "some_gathered": "More whole layers are alive at once than you need: a list "
-            "holds several, or views of some do. Free each before you gather the next, and clone() "
-            "every diagonal.",
+            "some_gathered": "More is alive at once than you need: a list holds several whole "
+            "layers, views of some do, or the shards are there twice. Free each layer before you "
+            "gather the next, and clone() every diagonal, but nothing else.",
             "no_activation": "Each layer ends in relu, as in the code given.",
             "transposed": "The product is x @ w, as in the code given.",
             "first_rows": "The second result has the diagonals, not the first rows.",

@@ -73,7 +73,7 @@ def _values(inputs: Mapping[str, Any], ranks: Any) -> Finding:
     }
     known = tuple(name for name, of in mutants.items() if _arrives(inputs, ranks, of, large))
     said = f"With {inputs['world']} ranks, updates with these gradients differ from one process's."
-    return Finding(False, said, _VALUES if large else known)
+    return Finding(False, said, _VALUES if large else known, follows=large)
 
 
 def _has_form(ranks: Any, world: int, steps: int, count: int) -> TypeGuard[list[dict[str, Any]]]:

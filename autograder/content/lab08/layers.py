@@ -73,7 +73,7 @@ def _outputs(inputs: Mapping[str, Any], got: Any, large: bool) -> Finding:
         f"{inputs['steps']} steps differ from one process's."
     )
     if large:
-        return Finding(False, said, _VALUES)
+        return Finding(False, said, _VALUES, follows=True)
     known = (name for name, of in _MUTANTS.items() if _are_close(of(inputs), got))
     return Finding(False, said, tuple(known))
 

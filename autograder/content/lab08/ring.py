@@ -49,7 +49,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
         return {_SUMS: _sums(case.inputs, value.get("ranks"))}
     if not _is_right_of_large(case.inputs["seed"], value.get("ranks")):
         said = f"The sums of {_LENGTH:,} values over {_WORLD} ranks differ."
-        return dict.fromkeys(case.parts, Finding(False, said, _OF_VALUES))
+        return dict.fromkeys(case.parts, Finding(False, said, _OF_VALUES, follows=True))
     sent = between(answer, _LEAST_SENT_BYTES, _MOST_SENT_BYTES, _too_much_sent)
     return {_BYTES: sent, _MEMORY: _memory(answer)}
 

@@ -43,11 +43,12 @@ def affine(
     else:
         codes = np.clip(np.rint((x - low) / scale), 0, top)
     codes = codes.astype(np.uint8)
+    zeros = empty & (low == 0)
     return {
         "type": "uint8",
         "codes": codes,
-        "scale": with_open(scale, empty, OpenStep(1)),
-        "zero_point": with_open(zero, empty, Open(0)),
+        "scale": with_open(scale, zeros, OpenStep(1)),
+        "zero_point": with_open(zero, zeros, Open(0)),
         "shape": [] if axis is None else 2 * list(scale.shape),
         "wraps": False,
     }
@@ -135,9 +136,11 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     one: list[Any] = [np.array([2.0, 1.2], np.float32), 4, None]
     # The ends and the zero point are ties: one code too many, unless it's clipped.
     ends: list[Any] = [np.array([-7.5, 0.0, 2.0, 7.5], np.float32), 4, None]
+    constant = [np.full(3, rng.uniform(1, 9), np.float32), 8, None]  # no empty range: it has 0
     below: list[Any] = [np.array([-3.0, -1.0, -2.0], np.float32), 2, None]
     return [
         Case(("value",), {"calls": both}),
+        Case(("value",), {"calls": [constant]}),
         Case(("value",), {"calls": [*both, *sided]}),
         Case(("value",), {"calls": [*both, *channel]}),
         Case(("value",), {"calls": [*again, *sided, *channel, zeros]}),

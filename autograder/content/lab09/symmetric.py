@@ -138,17 +138,18 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     vector[0] = vector[0].ravel()
     tiny = call(8, 0)
     tiny[0] *= np.float32(2.0**-40)  # a step that is bounded from below would round it to 0
-    again = [[f * x, bits, axis] for x, bits, axis in tensor for f in (1, 3)]  # of equal shapes
+    again = [[f * x, bits, axis] for x, bits, axis in tensor for f in (1, -3)]  # of equal shapes
     ties = [np.array([127.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 63.5], np.float32), 8, None]
     low = [np.array([[-7.0, 2.5, -3.5, 0.5], [0.0, 0.0, 0.0, 0.0]], np.float32), 4, 0]
     one = [np.array([1.0, 0.5, -0.5, -1.0, 0.25], np.float32), 2, None]
+    negative = [np.array([-127.0, 60.0, 1.0], np.float32), 8, None]
     zeros = [np.zeros((2, 3), np.float32), 8, None]
     return [
         Case(("value",), {"calls": tensor}),
         Case(("value",), {"calls": [*tensor, *channel]}),
         Case(("value",), {"calls": [*again, *channel, vector, tiny]}),
         Case(("value",), {"calls": [*channel, empty_row]}),
-        Case(("value",), {"calls": [ties, low, one, zeros]}, fixed=True),
+        Case(("value",), {"calls": [ties, low, one, negative, zeros]}, fixed=True),
     ]
 
 

@@ -412,6 +412,8 @@ ALLOWED = [
     "fields = {'e': x >> 23, 'f': x & 7}\nreturn struct.pack('<Q', np.array(fields['f']))",
     "return x.astype('f8', order='F')",
     "import ctypes\nreturn ctypes.c_uint64.from_buffer(ctypes.c_double(x)).value",
+    "return np.copysign(float('nan' if x else 'inf'), x)",
+    "return np.array([2.0, np.float64('inf')])[x]",
     "from ctypes import POINTER, c_double, c_uint64, cast, pointer\n"
     "return cast(pointer(c_uint64(x)), POINTER(c_double)).contents.value",
 ]

@@ -25,6 +25,7 @@ PASSES = {
     "lab01-decode_fp32/wrong_buffer_of_a_square_root": "it is right; the grader sees its float32",
     "lab01-decode_fp32/wrong_by_map": "it is right; the grader sees its float32",
     "lab01-decode_fp32/wrong_caught": "it is right; the grader sees its float32",
+    "lab01-decode_fp32/wrong_code_inf": "it is right; the grader sees struct's code f",
     "lab01-decode_fp32/wrong_code_from_a_text": "it is right; the grader sees struct's code f",
     "lab01-decode_fp32/wrong_record_of_both": "it is right; the grader sees its float32",
     "lab01-decode_e4m3/wrong_numpy_does_it": "it is right; the grader sees its float16",
@@ -43,7 +44,6 @@ PASSES = {
     # Lab 8
     "lab08-ring_all_reduce/wrong_library": "it sums right; the grader sees dist.all_reduce",
     # Lab 9
-    "lab09-stored_bytes/wrong_refuses_one": "it knows the self-check's scheme; the grader's differ",
     "lab09-adam8bit/wrong_other_defaults": "only the grader runs it again with them written out",
     # Lab 10
     "lab10-tiled_attention/wrong_torchs_own": "it is right; the grader sees torch's attention",

@@ -59,6 +59,15 @@ def test_a_mistake_has_to_explain_every_failure():
     assert verdict_on((EASY, both), (HARD, Finding(False, "said"))).mistake is None
 
 
+def test_an_answer_that_fits_many_mistakes_names_none_by_itself():
+    fits_all = Finding(False, "said", ("first", "second"), follows=True)
+    assert verdict_on((HARD, fits_all)).mistake is None
+    assert verdict_on((EASY, Finding(False, "said", ("second",))), (HARD, fits_all)).mistake == (
+        "second"
+    )
+    assert verdict_on((EASY, Finding(False, "said")), (HARD, fits_all)).mistake is None
+
+
 @pytest.mark.parametrize(("busy", "status"), [(False, "wrong"), (True, "could_not_judge")])
 def test_a_lost_answer_is_wrong_unless_the_machine_was_too_busy(busy, status):
     verdict = judge(TASK, [EASY, HARD], [Answer(lost="why", busy=busy)] * 2)

@@ -97,7 +97,8 @@ def on_transposed(step: Step) -> Callable[[], object]:
 
     def moves() -> object:
         tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()
-        step([tall], [torch.ones(2, 3, dtype=torch.float64)], {}, lr=0.1)
+        gradient = torch.arange(1.0, 7.0, dtype=torch.float64).view(2, 3)
+        step([tall], [gradient], {}, lr=0.1)
         return tuple({round(value, 6) for row in tall.tolist() for value in row})
 
     return moves

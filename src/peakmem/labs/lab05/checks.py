@@ -127,7 +127,10 @@ def validation_of(validate: Function) -> Callable[[], tuple[Any, ...]]:
 
 
 class _Slope(nn.Module):
-    """Two weights, and a loss whose gradients are the number it is given, and 3/4 of that."""
+    """Two weights, and a loss whose gradients are the number it is given, and 3/4 of that.
+
+    In evaluation mode they are twice as large.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,6 +144,8 @@ class _Slope(nn.Module):
         if self.waiting:
             raise ValueError("call backward() on each loss before the next micro-batch runs")
         loss: Tensor = self.weight * slope + self.other * (0.75 * slope)
+        if not self.training:
+            loss = 2 * loss
         self.waiting += 1
         loss.register_hook(self._begins)  # type: ignore[no-untyped-call]
         return loss
@@ -188,6 +193,8 @@ def epoch_of(train_epoch: Function) -> Function:
             options["scheduler"] = SimpleNamespace(step=lambda: events.append("schedule"))
         count = train_epoch(model, optimizer, _Loader(slopes), steps, **options)
         left = any(p.grad is not None and bool(p.grad.any()) for p in model.parameters())
+        if isinstance(count, float):
+            count = f"{count}: return a whole number"
         return count, tuple(seen), " ".join([*events, *["dirty"] * left])
 
     return run
@@ -242,17 +249,20 @@ def gap_of(batch_norm_gap: Function) -> Function:
     ) -> object:
         x = torch.tensor(values).reshape(len(values), -1)
         norm = nn.BatchNorm1d(x.shape[1]) if layer == "batch" else nn.LayerNorm(x.shape[1])
-        model = nn.Sequential(norm.train(not training), nn.Identity()).train(training)
+        # Layers within layers have modes, too.
+        model = nn.Sequential(nn.Sequential(norm), nn.Identity()).train(training)
         norm.train(not training)  # a layer in a different mode from the rest
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
-        before = copy.deepcopy(model.state_dict())
+        before, given = copy.deepcopy(model.state_dict()), x.clone()
         modes = [module.training for module in model.modules()]
         gap = batch_norm_gap(model, x, micro_batch)
         if not recording_left_on():
             return "gradients are off"
         if gap is None or isinstance(gap, Tensor):
             return "a tensor came back" if gap is not None else "no gap came back"
+        if not torch.equal(x, given):
+            return "x has changed"
         after = model.state_dict()
         if any(not torch.equal(after[name], before[name]) for name in before):
             return "running statistics have changed"

@@ -32,7 +32,8 @@ def adam_step(
     its values after the call. `changed` names the first object that a call changed but shouldn't
     have; None if there is none. `state_used` says whether the state is non-empty at the end. If
     models take turns, the first one's dict also has `restarts`: whether the same parameters, back
-    at their start, take the same path again with each of two new states in turns.
+    at their start, take the same path again with each of two new states in turns, and begin it once
+    more with one of these, emptied.
     """
     return train_in_turns(student.adam_step, models, options)
 
@@ -88,17 +89,20 @@ class _Run:
     def restarts(self, step: Step, options: Mapping[str, Any]) -> bool:
         """Train the same parameters from their start, with two new states that take turns.
 
-        Returns whether all is as before with each. It isn't if the step keeps something elsewhere,
-        such as on the parameters.
+        Returns whether all is as before with each, and in two calls with a state that was emptied.
+        It isn't if the step keeps something elsewhere, such as on the parameters, or in a global by
+        the state's id().
         """
-        before = self.noted
+        path = list(itertools.pairwise([self._start(), *self.noted]))
         states: tuple[dict[Any, Any], ...] = ({}, {})
-        for number, (start, end) in enumerate(itertools.pairwise([self._start(), *before])):
-            for self.state in states:
-                self._put_back(start)
-                self.call(step, number, options)
-                if not all(map(np.allclose, self.noted[-1], end)):
-                    return False
+        for states_in_turn, steps in ((states, path), (states[:1], path[:2])):
+            states[0].clear()
+            for number, (start, end) in enumerate(steps):
+                for self.state in states_in_turn:
+                    self._put_back(start)
+                    self.call(step, number, options)
+                    if not all(map(np.allclose, self.noted[-1], end)):
+                        return False
         return True
 
     def _start(self) -> list[Array]:

@@ -28,7 +28,8 @@ def measured_state_bytes(student: Namespace, calls: Calls) -> Outcomes:
     each parameter a dict like an optimizer's, with views of the storages as leaves (`is_view`). If
     there are fewer trees than parameters, the last parameters have no state. If the student's
     function changed the optimizer, the value is "changed"; if it finds something else in the same
-    state when called again, it is "another result when called again".
+    state when called again, it is "another result when called again"; if it doesn't find in the
+    emptied state what it finds in a new one, "the same result for an emptied state".
     """
 
     def measure_one(state: Mapping[str, Any]) -> Any:
@@ -38,8 +39,14 @@ def measured_state_bytes(student: Namespace, calls: Calls) -> Outcomes:
         found = student.measured_state_bytes(optimizer)
         if optimizer.described() != before:
             return "changed"
-        again = student.measured_state_bytes(optimizer)
-        return found if _equal(found, again) else "another result when called again"
+        if not _equal(found, student.measured_state_bytes(optimizer)):
+            return "another result when called again"
+        empty = _StateOnly({**state, "trees": []})
+        _kept.append(empty)
+        optimizer.state.clear()
+        emptied = student.measured_state_bytes(optimizer)
+        alike = _equal(emptied, student.measured_state_bytes(empty))
+        return found if alike else "the same result for an emptied state"
 
     return call_each(measure_one, calls)
 

@@ -31,9 +31,10 @@ def batch_norm_gap(
     `training` "mixed", the norm is in evaluation mode and the rest in training mode, like a frozen
     norm. Returns `value`, and the parts of model and input that the call `changed`.
     """
-    model = normed_perceptron(weights, norm).train(training != "off")
+    layers = normed_perceptron(weights, norm)
+    model = nn.Sequential(layers).train(training != "off")  # layers within layers have modes, too
     if training == "mixed":
-        model[1].eval()
+        layers[1].eval()
     modes, settings = _modes(model), _settings(model)
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
