@@ -29,6 +29,7 @@ ASIDE = "{}_set_aside"
 _LOG = "collected.csv"
 _LOG_HEADER = ("download", "file", "student", "lab", "sha256", "became")
 _RECEIPTS_HEADER = ("student", "lab", "received")
+_NAME_BYTES = 100  # kept of a name; a file system takes 255
 _AGAIN = re.compile(r"(?P<stem>.+?)(?:-(?P<canvas>\d{1,3})| ?\((?P<browser>\d{1,3})\))?\.ipynb")
 
 
@@ -261,7 +262,8 @@ class _Collecting:
     def _set_aside(self, kind: str, student: str, name: str, data: bytes) -> Path:
         """Write a file under a unique name that says what it was."""
         digest = hashlib.sha256(data).hexdigest()[:8]
-        plain = re.sub(r"[^\w.@ -]", "_", name).lstrip(".")[-100:]
+        plain = re.sub(r"[^\w.@ -]", "_", name).lstrip(".")
+        plain = plain.encode()[-_NAME_BYTES:].decode(errors="ignore")
         path = inside(self.folder / kind, *filter(None, (student,)), f"{digest}-{plain}")
         write_whole(path, data)
         return path
