@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from autograder.base.csv_table import csv_bytes
+from autograder.base.csv_table import cell_text, csv_bytes
 from autograder.base.files import inside, write_whole
 from autograder.notebooks.intake import is_student_id
 from autograder.platforms.downloads import Download, Sender, Upload
@@ -270,7 +270,8 @@ class _Collecting:
 
     def _note(self, upload: Upload, student: str, data: bytes, became: str) -> None:
         digest = hashlib.sha256(data).hexdigest()
-        self.log.append((self.name, upload.path, student, self.lab, digest, became))
+        line = (self.name, upload.path, student, self.lab, digest, became)
+        self.log.append(tuple(map(cell_text, line)))  # as it is read back
 
     def write_log(self) -> None:
         """Add what became of each file to the log, once for each file and place."""

@@ -259,7 +259,8 @@ def test_receipts_of_other_labs_and_columns_of_ones_own_stay(tmp_path, out, caps
 def test_collecting_again_changes_nothing_and_a_newer_one_keeps_the_old(tmp_path, out, capsys):
     def download(text: str) -> Path:
         name = f"lovelaceada_4711_901_{LAB}.ipynb"
-        return zipped(tmp_path / "submissions.zip", {name: notebook(text)})
+        files = {name: notebook(text), "=1+1\t_4799_902_x.txt": b"x"}
+        return zipped(tmp_path / "submissions.zip", files)
 
     collect(download("first"), out, capsys)
     log = (out.with_name("submitted_set_aside") / "collected.csv").read_bytes()
@@ -269,7 +270,7 @@ def test_collecting_again_changes_nothing_and_a_newer_one_keeps_the_old(tmp_path
     newer = collect(download("second"), out, capsys)
     assert newer["replaced"] == ["ada"]
     assert placed(out, "ada") == notebook("second")
-    assert aside(out) == [notebook("first")]
+    assert aside(out) == sorted([notebook("first"), b"x"])
 
 
 def test_without_a_roster_the_platforms_names_are_the_ids(tmp_path, capsys):
