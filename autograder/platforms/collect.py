@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from autograder.base.csv_table import cell_text, csv_bytes
-from autograder.base.files import inside, write_whole
+from autograder.base.files import inside, locked, write_whole
 from autograder.notebooks.intake import is_student_id
 from autograder.platforms.downloads import Download, Sender, Upload
 from autograder.rules.csv_input import header_of, rows
@@ -98,21 +98,22 @@ def write_receipts(path: Path, lab: str, received: Mapping[str, datetime]) -> No
 
     Raises ValueError if the existing file can't be read as receipts.
     """
-    columns, kept = list(_RECEIPTS_HEADER), []
-    if path.is_file():
-        columns = header_of(path)
-        everything = rows(path, _RECEIPTS_HEADER, columns, key=())
-        kept = [
-            row
-            for _, row in everything
-            if (row["lab"], row["student"]) not in {(lab, student) for student in received}
+    with locked(path.parent):
+        columns, kept = list(_RECEIPTS_HEADER), []
+        if path.is_file():
+            columns = header_of(path)
+            everything = rows(path, _RECEIPTS_HEADER, columns, key=())
+            kept = [
+                row
+                for _, row in everything
+                if (row["lab"], row["student"]) not in {(lab, student) for student in received}
+            ]
+        new = [
+            {"student": student, "lab": lab, "received": time.isoformat()}
+            for student, time in sorted(received.items())
         ]
-    new = [
-        {"student": student, "lab": lab, "received": time.isoformat()}
-        for student, time in sorted(received.items())
-    ]
-    table = [[row.get(column, "") for column in columns] for row in [*kept, *new]]
-    write_whole(path, csv_bytes([columns, *table]))
+        table = [[row.get(column, "") for column in columns] for row in [*kept, *new]]
+        write_whole(path, csv_bytes([columns, *table]))
 
 
 class _Students:
@@ -276,6 +277,7 @@ class _Collecting:
     def write_log(self) -> None:
         """Add what became of each file to the log, once for each file and place."""
         path = self.folder / _LOG
-        before = rows(path, _LOG_HEADER, (), key=()) if path.is_file() else ()
-        lines = [tuple(row[column] for column in _LOG_HEADER) for _, row in before]
-        write_whole(path, csv_bytes([_LOG_HEADER, *dict.fromkeys([*lines, *self.log])]))
+        with locked(self.folder):
+            before = rows(path, _LOG_HEADER, (), key=()) if path.is_file() else ()
+            lines = [tuple(row[column] for column in _LOG_HEADER) for _, row in before]
+            write_whole(path, csv_bytes([_LOG_HEADER, *dict.fromkeys([*lines, *self.log])]))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import fcntl
 import io
 import json
+import os
 import re
 import tempfile
 import zipfile
@@ -18,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.cli.app import main
+from autograder.platforms import collect as collecting
 from autograder.platforms.downloads import MAX_FILE_BYTES, open_download
 from autograder.rules.semester import read_semester
 from autograder.store.out_folder import OutFolder
@@ -254,6 +257,28 @@ def test_receipts_of_other_labs_and_columns_of_ones_own_stay(tmp_path, out, caps
         rows = {(row["student"], row["lab"]): row for row in csv.DictReader(file)}
     assert rows["ada", "lab02_sizing"]["my notes"] == "by e-mail"
     assert rows["ada", LAB]["received"].startswith("2026-11-20T21:59:00")
+
+
+def test_two_commands_take_turns_at_the_log_and_the_receipts(tmp_path, out, capsys, monkeypatch):
+    read, seen = collecting.rows, []
+
+    def rows(path, *more, **options):
+        folder = os.open(path.parent, os.O_RDONLY)
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            seen.append(f"{path.name} may be written meanwhile")
+        os.close(folder)
+        seen.append(path.name)
+        return read(path, *more, **options)
+
+    files = {
+        "submission_metadata.yml": GRADESCOPE.encode(),
+        f"submission_1/{LAB}.ipynb": notebook("ada"),
+    }
+    collect(zipped(tmp_path / "export.zip", files), out, capsys)
+    monkeypatch.setattr(collecting, "rows", rows)
+    collect(tmp_path / "export.zip", out, capsys)
+    assert seen == ["collected.csv", "receipts.csv"]
 
 
 def test_collecting_again_changes_nothing_and_a_newer_one_keeps_the_old(tmp_path, out, capsys):
