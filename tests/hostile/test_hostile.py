@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from autograder.base.course import Course
 from autograder.base.limits import Limits
 from autograder.model.status import shown
 from autograder.model.submission import SubmissionKey
+from autograder.review.explain import explain
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.unprotected import Unprotected
 from autograder.store.out_folder import OutFolder
@@ -52,6 +54,14 @@ def test_the_message_says_what_happened(hostile, attack):
     assert re.search(attack.shows, page), page
     assert "Traceback" not in message
     assert len(message) < 2000
+
+
+def test_odd_answers_can_be_explained(hostile):
+    out, course = OutFolder(hostile.out), Course(hostile.course)
+    for attack in ("huge-integer", "nan"):
+        said = explain(out, bytes.fromhex(SECRET), attack, SEARCH, course, whole=True)
+        assert "can't be explained" not in said
+        assert "answer:" in said
 
 
 def test_nothing_is_reached(hostile, attack):
