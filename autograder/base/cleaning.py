@@ -16,7 +16,7 @@ from typing import Any
 
 import nh3
 
-from autograder.base.plain_text import plain_text, text_of
+from autograder.base.plain_text import plain_text, text_of, visible
 
 __all__ = ["clean_html", "inert_markdown", "safe_image", "safe_output"]
 
@@ -82,7 +82,7 @@ def clean_html(source: str) -> str:
     >>> clean_html('<p onclick="steal()">a<script>alert(1)</script> <b>b</b></p>')
     '<p>a <b>b</b></p>'
     """
-    return _CLEANER.clean(source)
+    return visible(_CLEANER.clean(source))
 
 
 def _allowed(name: str, value: str) -> str | None:

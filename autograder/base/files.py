@@ -14,7 +14,7 @@ from typing import IO
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["draft_of", "drop_drafts", "inside", "is_between", "write_whole"]
+__all__ = ["draft_of", "drop_drafts", "inside", "is_between", "locked", "write_whole"]
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}")
 
@@ -76,6 +76,25 @@ def _claim(file: IO[bytes], *, wait: bool = True) -> None:
     except OSError:
         if not wait:
             raise
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Let one command after another run this block on a folder, which is created if missing.
+
+    A command that reads a file and writes it again would otherwise lose what another one adds.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if sys.platform == "win32":  # which opens no folders
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def is_between(path: Path, start: bytes, end: bytes) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["plain_text", "text_of"]
+__all__ = ["plain_text", "text_of", "visible"]
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b.?")
 # 8-bit control characters too, and what reverses the writing direction. The last range is halves of
@@ -28,3 +28,15 @@ def plain_text(value: object) -> str:
     lines = _ANSI.sub("", text_of(value)).split("\n")
     last = (line.rstrip("\r").rpartition("\r")[2] for line in lines)
     return _CONTROL.sub("", "\n".join(last))
+
+
+def visible(text: str) -> str:
+    r"""Return text, or code, with the characters that `plain_text` would remove as escapes.
+
+    They would make code look to its reader as if it did something else, or steer the terminal on
+    which a page is searched.
+
+    >>> print(visible("x = 1  # \u202e y"))
+    x = 1  # \u202e y
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode-escape").decode(), text)

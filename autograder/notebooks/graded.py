@@ -11,7 +11,7 @@ from copy import deepcopy
 from typing import Any
 
 from autograder.base.cleaning import safe_image, safe_output
-from autograder.base.plain_text import plain_text, text_of
+from autograder.base.plain_text import plain_text, text_of, visible
 from autograder.model.result import Result
 from autograder.notebooks.questions import questions_in
 
@@ -56,7 +56,7 @@ def graded_notebook(result: Result, source: Mapping[str, Any]) -> Json:
 
 
 def _rebuilt(old: Mapping[str, Any], mark: Json | None) -> Json:
-    text = text_of(old.get("source"))
+    text = visible(text_of(old.get("source")))
     if old.get("cell_type") == "markdown":
         cell = _cell("markdown", text, mark)
         attachments = _attachments(old.get("attachments"))
@@ -85,7 +85,7 @@ def _attachments(value: object) -> dict[str, dict[str, str]]:
         for kind, data in kinds.items() if isinstance(kinds, Mapping) else ():
             image = safe_image(str(kind), data)
             if image is not None:
-                found.setdefault(str(name), {})[str(kind)] = image
+                found.setdefault(visible(str(name)), {})[str(kind)] = image
     return found
 
 
@@ -98,8 +98,8 @@ def _escaped(reason: str) -> str:
 
 
 def solution_source(notebook: Mapping[str, Any] | None, task: str) -> str:
-    """Return a student's code in a task's solution cell; empty if there is no such cell."""
+    """Return a solution cell's code, for a reader; empty if there is no such cell."""
     for cell in notebook["cells"] if notebook else ():
         if str(marks_of(cell).get("grade_id")) == f"{task}-solution":
-            return "".join(cell["source"])
+            return visible("".join(cell["source"]))
     return ""

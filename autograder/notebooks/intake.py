@@ -36,6 +36,8 @@ __all__ = [
 
 # Letters and digits, and the other characters of student numbers, e-mail addresses and Moodle ids.
 _STUDENT = re.compile(r"\w(?:[\w.@ -]{0,98}[\w.@-])?")
+# A file system takes 255 bytes, and files are named after students: `.<id>.entry.<16 digits>`.
+_STUDENT_BYTES = 200
 _OTHER_LAB = re.compile(r"lab\d\d_\w+")
 # Hidden files and folders that programs leave behind; no student submits them.
 _OF_PROGRAMS = re.compile(
@@ -47,10 +49,12 @@ _OF_PROGRAMS = re.compile(
 def is_student_id(name: str) -> bool:
     """Tell whether a folder of this name is a student's: letters, digits, spaces and . _ - @.
 
+    It has at most 100 characters, and 200 bytes in UTF-8.
+
     >>> is_student_id("ada.l@uni.example"), is_student_id("../eve"), is_student_id("")
     (True, False, False)
     """
-    return _STUDENT.fullmatch(name) is not None
+    return _STUDENT.fullmatch(name) is not None and len(name.encode()) <= _STUDENT_BYTES
 
 
 def find_submissions(
@@ -127,7 +131,8 @@ def open_folder(path: Path) -> Iterator[int]:
     if not is_student_id(student):
         raise Quarantine(
             f"The folder name {student!r} can't be a student's id; expected letters, digits, "
-            "spaces and . _ - @, at most 100, starting with a letter or a digit. Rename the folder."
+            "spaces and . _ - @, at most 100 (200 bytes), starting with a letter or a digit. "
+            "Rename the folder."
         )
     with ExitStack() as stack:
         top = os.open(path.parents[2], os.O_RDONLY | os.O_DIRECTORY)

@@ -152,7 +152,7 @@ def _from_version_3(cell: Mapping[str, Any]) -> dict[str, Any]:
     source = _text(cell.get("source"))
     if cell.get("cell_type") == "heading" and source is not None:
         level = cell.get("level")
-        marks = "#" * level if level in (1, 2, 3, 4, 5, 6) else "#"
+        marks = "#" * level if type(level) is int and 1 <= level <= 6 else "#"
         return {**cell, "cell_type": "markdown", "source": f"{marks} {source}"}
     return dict(cell)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from autograder.base.csv_table import csv_bytes
-from autograder.base.files import inside, write_whole
+from autograder.base.csv_table import cell_text, csv_bytes
+from autograder.base.files import inside, locked, write_whole
 from autograder.notebooks.intake import is_student_id
 from autograder.platforms.downloads import Download, Sender, Upload
 from autograder.rules.csv_input import header_of, rows
@@ -29,6 +29,7 @@ ASIDE = "{}_set_aside"
 _LOG = "collected.csv"
 _LOG_HEADER = ("download", "file", "student", "lab", "sha256", "became")
 _RECEIPTS_HEADER = ("student", "lab", "received")
+_NAME_BYTES = 100  # kept of a name; a file system takes 255
 _AGAIN = re.compile(r"(?P<stem>.+?)(?:-(?P<canvas>\d{1,3})| ?\((?P<browser>\d{1,3})\))?\.ipynb")
 
 
@@ -97,21 +98,22 @@ def write_receipts(path: Path, lab: str, received: Mapping[str, datetime]) -> No
 
     Raises ValueError if the existing file can't be read as receipts.
     """
-    columns, kept = list(_RECEIPTS_HEADER), []
-    if path.is_file():
-        columns = header_of(path)
-        everything = rows(path, _RECEIPTS_HEADER, columns, key=())
-        kept = [
-            row
-            for _, row in everything
-            if (row["lab"], row["student"]) not in {(lab, student) for student in received}
+    with locked(path.parent):
+        columns, kept = list(_RECEIPTS_HEADER), []
+        if path.is_file():
+            columns = header_of(path)
+            everything = rows(path, _RECEIPTS_HEADER, columns, key=())
+            kept = [
+                row
+                for _, row in everything
+                if (row["lab"], row["student"]) not in {(lab, student) for student in received}
+            ]
+        new = [
+            {"student": student, "lab": lab, "received": time.isoformat()}
+            for student, time in sorted(received.items())
         ]
-    new = [
-        {"student": student, "lab": lab, "received": time.isoformat()}
-        for student, time in sorted(received.items())
-    ]
-    table = [[row.get(column, "") for column in columns] for row in [*kept, *new]]
-    write_whole(path, csv_bytes([columns, *table]))
+        table = [[row.get(column, "") for column in columns] for row in [*kept, *new]]
+        write_whole(path, csv_bytes([columns, *table]))
 
 
 class _Students:
@@ -261,18 +263,21 @@ class _Collecting:
     def _set_aside(self, kind: str, student: str, name: str, data: bytes) -> Path:
         """Write a file under a unique name that says what it was."""
         digest = hashlib.sha256(data).hexdigest()[:8]
-        plain = re.sub(r"[^\w.@ -]", "_", name).lstrip(".")[-100:]
+        plain = re.sub(r"[^\w.@ -]", "_", name).lstrip(".")
+        plain = plain.encode()[-_NAME_BYTES:].decode(errors="ignore")
         path = inside(self.folder / kind, *filter(None, (student,)), f"{digest}-{plain}")
         write_whole(path, data)
         return path
 
     def _note(self, upload: Upload, student: str, data: bytes, became: str) -> None:
         digest = hashlib.sha256(data).hexdigest()
-        self.log.append((self.name, upload.path, student, self.lab, digest, became))
+        line = (self.name, upload.path, student, self.lab, digest, became)
+        self.log.append(tuple(map(cell_text, line)))  # as it is read back
 
     def write_log(self) -> None:
         """Add what became of each file to the log, once for each file and place."""
         path = self.folder / _LOG
-        before = rows(path, _LOG_HEADER, (), key=()) if path.is_file() else ()
-        lines = [tuple(row[column] for column in _LOG_HEADER) for _, row in before]
-        write_whole(path, csv_bytes([_LOG_HEADER, *dict.fromkeys([*lines, *self.log])]))
+        with locked(self.folder):
+            before = rows(path, _LOG_HEADER, (), key=()) if path.is_file() else ()
+            lines = [tuple(row[column] for column in _LOG_HEADER) for _, row in before]
+            write_whole(path, csv_bytes([_LOG_HEADER, *dict.fromkeys([*lines, *self.log])]))

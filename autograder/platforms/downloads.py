@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ def open_download(path: Path) -> Iterator[Download]:
         archive = zipfile.ZipFile(path)
     except FileNotFoundError:
         raise
-    except (zipfile.BadZipFile, OSError) as error:
+    except (zipfile.BadZipFile, OSError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path} is not a zip file ({error}); expected the download of an assignment's "
             "submissions from Canvas, Moodle or Gradescope, or the folder it was unpacked into"
@@ -118,8 +119,16 @@ def _files_of_folder(folder: Path) -> _Files:
 
 
 def _files_of_zip(archive: zipfile.ZipFile) -> _Files:
-    entries = (entry for entry in archive.infolist() if not entry.is_dir())
-    return {entry.filename: partial(_read_entry, archive, entry) for entry in entries}
+    """The entries by name; of several with one name, all but the last get a number."""
+    files: dict[str, Callable[[], bytes]] = {}
+    seen: Counter[str] = Counter()
+    for entry in reversed(archive.infolist()):
+        if not entry.is_dir():
+            name = entry.filename
+            seen[name] += 1
+            again = f" (entry {seen[name]} from the end)" if seen[name] > 1 else ""
+            files[f"{name}{again}"] = partial(_read_entry, archive, entry)
+    return files
 
 
 def _read_file(path: Path) -> bytes:
@@ -130,11 +139,12 @@ def _read_file(path: Path) -> bytes:
 def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     try:
         with archive.open(entry) as file:  # the size that the entry states may be false
-            return _bounded(entry.filename, file.read(MAX_FILE_BYTES + 1))
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except Exception as error:  # each way of compressing raises kinds of its own
         raise ValueError(
             f"{entry.filename} can't be unpacked ({error}); download the zip again"
         ) from error
+    return _bounded(entry.filename, data)
 
 
 def _bounded(name: str, data: bytes) -> bytes:
@@ -169,12 +179,13 @@ def _download(path: Path, files: _Files) -> Download:
 def _of_canvas(files: _Files) -> Download:
     uploads = []
     for path, read in files.items():
-        match = _CANVAS.fullmatch(PurePosixPath(path).name)
-        if match and _MOODLES not in str(PurePosixPath(path).parent):
+        parts = PurePosixPath(path).parts
+        # The first, since a student names all that lies in a folder of that student's.
+        match = next(filter(None, map(_CANVAS.fullmatch, parts)), None)
+        if match and not any(_MOODLES in part for part in parts[:-1]):
             sender = Sender(match["name"], f"{match['name']}_{match['user']}", match["user"])
-            uploads.append(
-                Upload(path, (sender,), match["file"], read, late=match["late"] is not None)
-            )
+            name = match["file"] if match.string == parts[-1] else parts[-1]
+            uploads.append(Upload(path, (sender,), name, read, late=match["late"] is not None))
     return _with_others("Canvas", files, uploads)
 
 

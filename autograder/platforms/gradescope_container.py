@@ -133,8 +133,8 @@ def _submit(submission: Path, place: Path, lab: str) -> None:
 
 
 def _notebooks(folder: Path) -> Iterator[tuple[str, bytes]]:
-    names = sorted(path.name for path in folder.glob("*.ipynb") if not path.is_symlink())
-    for name in names[:_MOST_NOTEBOOKS]:
+    plain = (path for path in folder.glob("*.ipynb") if path.is_file() and not path.is_symlink())
+    for name in sorted(path.name for path in plain)[:_MOST_NOTEBOOKS]:
         opened = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(opened, "rb") as file:
             if stat.S_ISREG(os.fstat(opened).st_mode):

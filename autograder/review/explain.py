@@ -27,6 +27,7 @@ from autograder.rules.waivers import waivers
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from autograder.store.roll import taken
+from peakmem.labs.compare import show
 
 __all__ = ["explain"]
 
@@ -182,7 +183,7 @@ def _finding(finding: Finding) -> str:
 
 
 def _shown(value: object) -> str:
-    return _cut(repr(value))
+    return show(value, _SHOWN)  # `repr` refuses huge integers
 
 
 def _cut(text: str) -> str:

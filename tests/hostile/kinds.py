@@ -77,6 +77,7 @@ _KINDS = {
     "huge, deep and broken files": "too-many-lists too-deep too-large too-many-cells too-much-code",
     "files of other kinds": "empty gradebook long-number",
     "odd JSON": "odd-numbers half-characters byte-order-mark utf-16",
+    "odd cells": "odd-headings",
     "metadata edits": "no-metadata",
     "points edits": "rewritten-grade-cell forged-marks",
     "grade_id edits": "all-grade-ids-alike all-ids-alike",
@@ -91,6 +92,7 @@ _KINDS = {
     "outputs-of-many-kinds scripts-in-metadata",
     "CSV formula injection": "formula formula=1+1",
     "text that breaks writing": "half-a-character",
+    "text that reads otherwise": "reads-otherwise",
     "HTML that is slow to clean": "html-that-is-slow-to-clean many-outputs-slow-to-clean",
 }
 

@@ -141,6 +141,28 @@ def _half_characters(notebook: Notebook) -> None:
     notebook["metadata"][chr(0xD800)] = chr(0xDC00)
 
 
+def _reads_otherwise(notebook: Notebook) -> None:
+    """Put what steers a terminal, or reorders text, wherever a reader may meet it."""
+    evil = "\u202e } \u2066 harmless \u2069 \x1b]52;c;bHM=\x07\x9b2J"
+    cell_of(notebook, _SOLUTION)["source"] += f"\n# {evil}"
+    answer = cell_of(notebook, "lab05-explain")
+    answer["source"] = f"{evil} &#x1b;[2J &#x202e; ![x](attachment:{evil[0]})"
+    answer["attachments"] = {evil[0]: {"image/png": "iVBORw0KGgo="}}
+    shown = code_cell("from IPython.display import HTML\nHTML('<b>&#x1b;[2J &#x202e;</b>')")
+    notebook["cells"].append(shown | {"id": "shown"})
+
+
+def _of_version_3(notebook: Notebook) -> bytes:
+    """The notebook in nbformat 3, with headings of no level that there is."""
+    cells = [dict(cell) for cell in notebook["cells"]]
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            cell["input"] = cell.pop("source")
+    for level in (2.0, True, 10**9, "2", [2], None):
+        cells.append({"cell_type": "heading", "level": level, "source": "x"})
+    return json.dumps({"nbformat": 3.0, "worksheets": [{"cells": cells}]}).encode()
+
+
 def _nothing(notebook: Notebook) -> None:
     """Leave the notebook unchanged; only its file is odd."""
 
@@ -165,6 +187,8 @@ STRUCTURES = [
     Structure(
         "byte-order-mark", _nothing, 4, write=lambda n: b"\xef\xbb\xbf" + json.dumps(n).encode()
     ),
+    Structure("reads-otherwise", _reads_otherwise, 4),
+    Structure("odd-headings", _nothing, 4, write=_of_version_3),
     Structure("utf-16", _nothing, 4, write=lambda n: json.dumps(n).encode("utf-16")),
 ]
 

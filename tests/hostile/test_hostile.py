@@ -10,28 +10,33 @@ from pathlib import Path
 
 import pytest
 
+from autograder.base.course import Course
 from autograder.base.limits import Limits
 from autograder.model.status import shown
 from autograder.model.submission import SubmissionKey
+from autograder.review.explain import explain
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.unprotected import Unprotected
 from autograder.store.out_folder import OutFolder
 from autograder.store.scores import scores_in
 from tests.grading import LAB05, SEARCH, cell_of
-from tests.hostile.conftest import ATTACKS, CANARY, HIDDEN, SECRET
+from tests.hostile.conftest import ATTACKS, CANARY, HIDDEN, SECRET, UNNAMED
 from tests.hostile.kinds import KINDS, QUICK
 from tests.hostile.reach import REACH
 from tests.hostile.structure import FILES, STRUCTURES
 
 HONEST = {"honest-a": "4", "honest-z": "4", "honest-half": "3", "untouched": "0"}
 LINKS = ["link-to-secret", "link-to-peer", "link-of-a-folder", "link-of-the-labs-folder"]
-UNNAMED = "formula=1+1"
+FORMULA = UNNAMED[0]
 
 
 def test_the_command_ends_well_and_loses_nobody(hostile):
     assert hostile.status == 0, hostile.said
-    handed = {path.name for path in hostile.submitted.iterdir()} - {UNNAMED} | {_made_up(hostile)}
-    assert {row["student"] for row in hostile.rows()} == handed
+    handed = {path.name for path in hostile.submitted.iterdir()} - {*UNNAMED}
+    made_up = {row["student"] for row in hostile.rows()} - handed
+    assert handed <= {row["student"] for row in hostile.rows()}
+    assert made_up == _made_up(hostile)
+    assert len(made_up) == len(UNNAMED)
     assert not [row for row in hostile.rows() if row["status"] == "grading failed"]
 
 
@@ -49,6 +54,14 @@ def test_the_message_says_what_happened(hostile, attack):
     assert re.search(attack.shows, page), page
     assert "Traceback" not in message
     assert len(message) < 2000
+
+
+def test_odd_answers_can_be_explained(hostile):
+    out, course = OutFolder(hostile.out), Course(hostile.course)
+    for attack in ("huge-integer", "nan"):
+        said = explain(out, bytes.fromhex(SECRET), attack, SEARCH, course, whole=True)
+        assert "can't be explained" not in said
+        assert "answer:" in said
 
 
 def test_nothing_is_reached(hostile, attack):
@@ -98,10 +111,17 @@ def test_forged_marks_earn_nothing_and_change_no_maximum(hostile):
     assert "400" not in hostile.page("forged-marks")
 
 
-@pytest.mark.parametrize("student", [*LINKS, "hard-link", "pipe", UNNAMED])
+@pytest.mark.parametrize("student", [*LINKS, "hard-link", "pipe"])
 def test_what_is_no_file_of_its_own_is_quarantined(hostile, student):
-    if student == UNNAMED:
-        student = _made_up(hostile)
+    _assert_quarantined(hostile, student)
+
+
+def test_a_folder_whose_name_is_no_students_is_quarantined(hostile):
+    for student in _made_up(hostile):
+        _assert_quarantined(hostile, student)
+
+
+def _assert_quarantined(hostile, student):
     row = hostile.row(student)
     assert (row["status"], row["score"]) == ("quarantined", "")
     assert re.search(r"link|Rename|plain file", row["message"])
@@ -109,9 +129,8 @@ def test_what_is_no_file_of_its_own_is_quarantined(hostile, student):
 
 
 def _made_up(hostile):
-    """The name of the student whose folder's name a spreadsheet would run."""
-    (name,) = {r["student"] for r in hostile.rows() if r["student"].startswith("unnamed~")}
-    return name
+    """The students whose folders' names can't be students'."""
+    return {r["student"] for r in hostile.rows() if r["student"].startswith("unnamed~")}
 
 
 def test_nobody_was_spoken_to(hostile):
@@ -131,6 +150,14 @@ def test_no_script_is_on_a_page(hostile):
         page = path.read_text(encoding="utf-8")
         assert "<script" not in page.lower()
         assert not re.search(r"<[^>]*\s(on\w+|href=.javascript)", page, re.IGNORECASE)
+
+
+def test_nothing_reads_otherwise_than_it_is(hostile):
+    out = hostile.out
+    for path in (*out.glob("feedback/*/*"), *out.glob("autograded/*/*/*"), *out.glob("*.csv")):
+        text = path.read_text(encoding="utf-8")
+        found = re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+        assert found is None, (path, found)
 
 
 def test_no_cell_of_the_table_is_a_formula(hostile):
@@ -210,7 +237,7 @@ def test_every_attack_has_a_name_of_its_own():
     assert len(set(names)) == len(names)
 
 
-NO_TABLE = [*LINKS, "hard-link", "pipe", "forged-marks", UNNAMED]
+NO_TABLE = [*LINKS, "hard-link", "pipe", "forged-marks", FORMULA]
 
 
 def test_every_kind_of_attack_is_tried():

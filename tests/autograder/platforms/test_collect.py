@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import fcntl
 import io
 import json
+import os
+import re
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -17,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.cli.app import main
+from autograder.platforms import collect as collecting
 from autograder.platforms.downloads import MAX_FILE_BYTES, open_download
 from autograder.rules.semester import read_semester
 from autograder.store.out_folder import OutFolder
@@ -202,6 +206,10 @@ IMPERSONATED = {
     "Canvas's names in a folder of Moodle's": {
         f"Emmy Noether_124_{SENT}_/lovelaceada_4711_98765_{LAB}.ipynb": notebook("emmy"),
     },
+    "Canvas's names in a folder of Canvas's": {
+        f"noetheremmy_4712_98_work/lovelaceada_4711_99_{LAB}.ipynb": notebook("emmy"),
+        "noetheremmy_4712_98_work/read.me": b"mine",
+    },
     "metadata beside a file on Canvas": {
         "noetheremmy_4712_9_submission_metadata.yml": FORGED.encode(),
         f"noetheremmy_4712_98_lovelaceada_4711_99_{LAB}.ipynb": notebook("emmy"),
@@ -251,10 +259,33 @@ def test_receipts_of_other_labs_and_columns_of_ones_own_stay(tmp_path, out, caps
     assert rows["ada", LAB]["received"].startswith("2026-11-20T21:59:00")
 
 
+def test_two_commands_take_turns_at_the_log_and_the_receipts(tmp_path, out, capsys, monkeypatch):
+    read, seen = collecting.rows, []
+
+    def rows(path, *more, **options):
+        folder = os.open(path.parent, os.O_RDONLY)
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            seen.append(f"{path.name} may be written meanwhile")
+        os.close(folder)
+        seen.append(path.name)
+        return read(path, *more, **options)
+
+    files = {
+        "submission_metadata.yml": GRADESCOPE.encode(),
+        f"submission_1/{LAB}.ipynb": notebook("ada"),
+    }
+    collect(zipped(tmp_path / "export.zip", files), out, capsys)
+    monkeypatch.setattr(collecting, "rows", rows)
+    collect(tmp_path / "export.zip", out, capsys)
+    assert seen == ["collected.csv", "receipts.csv"]
+
+
 def test_collecting_again_changes_nothing_and_a_newer_one_keeps_the_old(tmp_path, out, capsys):
     def download(text: str) -> Path:
         name = f"lovelaceada_4711_901_{LAB}.ipynb"
-        return zipped(tmp_path / "submissions.zip", {name: notebook(text)})
+        files = {name: notebook(text), "=1+1\t_4799_902_x.txt": b"x"}
+        return zipped(tmp_path / "submissions.zip", files)
 
     collect(download("first"), out, capsys)
     log = (out.with_name("submitted_set_aside") / "collected.csv").read_bytes()
@@ -264,7 +295,7 @@ def test_collecting_again_changes_nothing_and_a_newer_one_keeps_the_old(tmp_path
     newer = collect(download("second"), out, capsys)
     assert newer["replaced"] == ["ada"]
     assert placed(out, "ada") == notebook("second")
-    assert aside(out) == [notebook("first")]
+    assert aside(out) == sorted([notebook("first"), b"x"])
 
 
 def test_without_a_roster_the_platforms_names_are_the_ids(tmp_path, capsys):
@@ -315,6 +346,48 @@ def test_a_file_that_unpacks_to_far_more_than_it_says_is_left(tmp_path, out, cap
     assert told["placed"] == ["ada"]
     assert list(told["unread"]) == [huge.filename]
     assert told["status"] == 1
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_entry_costs_nobody_else_anything(tmp_path, out, capsys, compression):
+    path = tmp_path / "submissions.zip"
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr(damaged := f"lovelaceada_4711_901_{LAB}.ipynb", notebook("ada"))
+        archive.writestr(f"noetheremmy_4712_902_{LAB}.ipynb", notebook("emmy"))
+    raw = bytearray(path.read_bytes())
+    begin = raw.index(damaged.encode()) + len(damaged)
+    raw[begin : begin + 40] = b"\xff" * 40
+    path.write_bytes(raw)
+    told = collect(path, out, capsys)
+    assert (told["placed"], list(told["unread"])) == (["emmy"], [damaged])
+    assert "can't be unpacked" in str(told["problems"])
+
+
+def test_entries_of_one_name_are_all_kept(tmp_path, out, capsys):
+    name = f"lovelaceada_4711_901_{LAB}.ipynb"
+    texts = ("first", "second", "third")
+    made = {name.replace("901", f"90{n}"): notebook(text) for n, text in enumerate(texts)}
+    path = zipped(tmp_path / "submissions.zip", made)
+    path.write_bytes(re.sub(rb"_4711_90\d_", b"_4711_901_", path.read_bytes()))
+    collect(path, out, capsys)
+    assert placed(out, "ada") == notebook("third")
+    assert aside(out) == sorted([notebook("first"), notebook("second")])
+
+
+def test_a_name_too_long_for_a_file_system_is_cut(tmp_path, out, capsys):
+    name = "lovelaceada_4711_901_" + "\u6f22" * 80 + ".txt"
+    files = {name: b"x", f"noetheremmy_4712_902_{LAB}.ipynb": notebook("emmy")}
+    told = collect(zipped(tmp_path / "d.zip", files), out, capsys)
+    assert (told["placed"], list(told["set_aside"])) == (["emmy"], [name])
+    assert aside(out) == [b"x"]
+
+
+def test_a_download_whose_names_are_damaged_is_named(tmp_path, out, capsys):
+    path = zipped(tmp_path / "d.zip", {f"\u00e9_4711_901_{LAB}.ipynb": b"{}"})
+    path.write_bytes(path.read_bytes().replace("\u00e9".encode(), b"\xff\xfe"))
+    told = collect(path, out, capsys)
+    assert told["status"] == 2
+    assert f"{path} is not a zip file" in str(told["problems"])
 
 
 names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)

@@ -267,6 +267,7 @@ def test_links_pipes_and_floods_are_not_opened(tmp_path: Path) -> None:
     (tmp_path / "in/lab.ipynb").symlink_to(tmp_path / "secret")
     (tmp_path / "in/folder").symlink_to(tmp_path / "folder")
     os.mkfifo(tmp_path / "in/pipe.ipynb")
+    (tmp_path / "in/folder.ipynb").mkdir()
     _submit(tmp_path / "in", tmp_path / "out", "lab")
     assert list((tmp_path / "out").iterdir()) == []
 
