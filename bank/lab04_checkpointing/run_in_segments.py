@@ -753,7 +753,7 @@ def run_in_segments(layers, x, segment_length):
 
 
 # %% right: layers_as_arguments
-"""The layers are arguments of checkpoint, behind x."""
+"""The layers are arguments of a checkpoint of its own, behind x."""
 
 import torch
 
@@ -777,7 +777,7 @@ class Recompute(torch.autograd.Function):
         return None, *(a.grad if torch.is_tensor(a) else None for a in args)
 
 
-def checkpoint(fn, *args):
+def recomputed(fn, *args):
     return Recompute.apply(fn, *args)
 
 
@@ -791,7 +791,7 @@ def run_in_segments(layers, x, segment_length):
     waiting = []
     for layer in layers:
         if len(waiting) == segment_length:
-            x = checkpoint(run, x, *waiting)
+            x = recomputed(run, x, *waiting)
             waiting = []
         waiting.append(layer)
     return run(x, *waiting)

@@ -115,7 +115,7 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
     if value["forward"] != list(range(n)):
         said += f"forward called the layers {value['forward']}, expected 0 to {n - 1}, once each."
         return Finding(False, said[:300], _explain(n, k, value))
-    if not close(value["output"], expected["output"]):
+    if not close(value["sums"], expected["sums"]):
         return Finding(False, f"{said}the result is not that of the layers one after another.")
     again = _backward(n, k)
     if sorted(value["backward"]) != list(range(again)):

@@ -104,10 +104,11 @@ def run_layers(
 ) -> dict[str, Any]:
     """Run `run(layers, x, segment_length)` and backward under the meter.
 
-    `container` is "list", "ModuleList" or "Sequential". Returns the `output`, the `gradients` of x
-    and of every layer, the numbers of the layers in the order of calls, in `forward` and in
-    `backward`, how many tanh the meter saw in each (`operators`), and `kept_bytes`: storages live
-    after forward but not before, including the output's.
+    `container` is "list", "ModuleList" or "Sequential". Returns `sums` of the output's rows and
+    columns; the `gradients` of every layer, behind such sums of x's; the numbers of the layers in
+    the order of calls, in `forward` and in `backward`; how many tanh the meter saw in each
+    (`operators`); and `kept_bytes`: storages live after forward but not before, including the
+    output's.
     """
     torch.manual_seed(seed)
     own, read_calls = _noting_layers(n_layers, columns)
@@ -126,10 +127,11 @@ def run_layers(
         raise ValueError("your function has changed the layers' container: copy it first")
     with MemoryMeter("cpu").track(x, tracked) as after:
         out.sum().backward()
-    leaves = [x, *tracked.parameters()]
+    of_x = [None] if x.grad is None else sums(x.grad)
+    scales = [None if t.grad is None else t.grad.numpy().copy() for t in tracked.parameters()]
     return {
-        "output": out.detach().numpy().copy(),
-        "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in leaves],
+        "sums": sums(out.detach()),
+        "gradients": [*of_x, *scales],
         "forward": forward,
         "backward": read_calls()[len(forward) :],
         "operators": [count_of("tanh", meter), count_of("tanh", after)],

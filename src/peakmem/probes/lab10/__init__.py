@@ -9,7 +9,7 @@ from peakmem.probes.lab10.attention import (
 )
 from peakmem.probes.lab10.clock import module_times, timed
 from peakmem.probes.lab10.costs import attention_cost, roofline
-from peakmem.probes.lab10.gelu import LAYERS, few_bit_gelu, run_gelu
+from peakmem.probes.lab10.gelu import LAYERS, few_bit_gelu, run_gelu, upstream_of, values_of
 from peakmem.probes.lab10.leak import find_the_leak, watched_attention
 from peakmem.probes.lab10.loss import chunked_cross_entropy, run_loss
 from peakmem.probes.lab10.rows import long_row, online_softmax, scores_alone
@@ -34,6 +34,8 @@ __all__ = [
     "tiled_attention",
     "tiled_backward",
     "timed",
+    "upstream_of",
+    "values_of",
     "watched_attention",
     "who_holds_the_peak",
 ]

@@ -12,11 +12,21 @@ from torch import Tensor
 from peakmem.probes import Namespace
 from peakmem.probes.lab10.figures import kept_after, metered_rise, sums
 
-__all__ = ["LAYERS", "few_bit_gelu", "run_gelu"]
+__all__ = ["LAYERS", "few_bit_gelu", "run_gelu", "upstream_of", "values_of"]
 
 Gelu = Callable[[Tensor, int], Tensor]
 
 LAYERS = 24  # of the kind "many", all before backward
+
+
+def values_of(shape: list[int], seed: int) -> Tensor:
+    """Return the x of a seed: float32, normally distributed."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def upstream_of(shape: list[int], seed: int) -> Tensor:
+    """Return the upstream gradient of a seed: float32, and independent of `values_of`."""
+    return values_of(shape, seed + 1)
 
 
 def few_bit_gelu(
@@ -34,23 +44,20 @@ def run_gelu(
 ) -> dict[str, Any]:
     """Call `gelu(x, bits)` on normally distributed values, and run backward.
 
-    The kind "values" returns `x`, `output`, `derivative` (the gradient of the output's sum, with
-    another call between forward and backward), and the `gradient` for another upstream gradient,
-    `upstream`. "kept" runs forward only; it returns `sums` of the output and `kept_bytes`, the
-    bytes live after it but not before, without x and the output, once the operator's input is
-    freed: in tensors, arrays and large Python objects. "many" sums several GELUs before the first
-    backward; it returns `sums` of result and gradient, and if `metered`, `rise_bytes`.
+    The kind "values" returns `output`, `derivative` (the gradient of the output's sum, with another
+    call between forward and backward), and the `gradient` for the seed's `upstream_of`. "kept" runs
+    forward only; it returns `sums` of the output and `kept_bytes`, the bytes live after it but not
+    before, without x and the output, once the operator's input is freed: in tensors, arrays and
+    large Python objects. "many" sums several GELUs before the first backward; it returns `sums` of
+    result and gradient, and if `metered`, `rise_bytes`.
     """
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(*shape, generator=generator).requires_grad_()
+    x = values_of(shape, seed).requires_grad_()
     if kind == "values":
         output = gelu(x, bits)
         gelu((1 - x.detach()).requires_grad_(), bits)
         (derivative,) = torch.autograd.grad(output.sum(), x)
-        upstream = torch.randn(*shape, generator=generator)
-        (gradient,) = torch.autograd.grad(gelu(x, bits), x, upstream)
-        arrays = {"x": x, "output": output, "derivative": derivative}
-        arrays |= {"upstream": upstream, "gradient": gradient}
+        (gradient,) = torch.autograd.grad(gelu(x, bits), x, upstream_of(shape, seed))
+        arrays = {"output": output, "derivative": derivative, "gradient": gradient}
         return {name: tensor.detach().numpy().copy() for name, tensor in arrays.items()}
     if kind == "kept":
         # Of a product, since x itself is a leaf that stays alive anyway.
