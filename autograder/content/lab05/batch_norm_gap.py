@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,17 +41,18 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         }
         return Case(("right",), inputs, fixed=fixed)
 
-    def telling(mistake: str, draw: Callable[[], Case]) -> Case:
-        """Draw until the mistake's answer differs from all that are right except for the sign."""
+    def telling(mistakes: Collection[str], draw: Callable[[], Case]) -> Case:
+        """Draw until the mistakes' answers differ from all that are right except for the sign."""
         while True:
             drawn = draw()
             gaps = _gaps(drawn.inputs)
             others = (gaps["right"], gaps["signed"], gaps["signed_other_way"])
-            if not any(_is_number(gaps[mistake], other) for other in others):
+            if not any(_is_number(gaps[m], other) for m in mistakes for other in others):
                 return drawn
 
     size = int(rng.integers(3, 6))
-    first = telling("first_micro_batch_only", lambda: case("batch", 4 * size, size))
+    one_only = ("first_micro_batch_only", "last_micro_batch_only")
+    first = telling(one_only, lambda: case("batch", 4 * size, size))
     hidden, last = first.inputs["weights"]
     # The same outputs with the other sign: the largest difference is positive in one of the two.
     mirrored = Case(("right",), {**first.inputs, "weights": [hidden, -last]})
@@ -63,7 +64,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         case("layer", 3 * size, size),
         case("none", 3 * size + 1, size, training="off"),
         case("batch", 5 * size, size),
-        telling("drops_last", lambda: case("batch", 2 * size + 2, size, apart=5.0)),
+        telling(["drops_last"], lambda: case("batch", 2 * size + 2, size, apart=5.0)),
         case("batch", 6, 6, fixed=True),
         case("batch", 5, 9, fixed=True),
         case("batch", 16, 2, fixed=True),
@@ -86,6 +87,7 @@ def _gaps(inputs: Mapping[str, Any]) -> dict[str, float]:
         "no_gap_in_evaluation": 0.0,
         "mean_instead_of_largest": gap.abs().mean().item(),
         "first_micro_batch_only": gap[:size].abs().max().item(),
+        "last_micro_batch_only": gap[last:].abs().max().item(),
         "drops_last": gap[: last if count % size else count].abs().max().item() if last else 0.0,
         "signed": gap.max().item(),
         "signed_other_way": (-gap).max().item(),
@@ -139,6 +141,8 @@ batch_norm_gap = Task(
         "mean_instead_of_largest": "You return the mean difference. Return the largest.",
         "drops_last": "Your last, shorter micro-batch is left out.",
         "first_micro_batch_only": "You look at the first micro-batch only.",
+        "last_micro_batch_only": "You return the last micro-batch's difference. Return the largest "
+        "of all.",
         "signed": "You take the largest difference with its sign; a large negative one is lost. "
         "Take absolute values first.",
         "signed_other_way": "You take the largest difference with its sign; a large negative one "
