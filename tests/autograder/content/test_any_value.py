@@ -20,7 +20,7 @@ ODD = [
     np.zeros((1, 0)),
     np.array([1.5, 2.5]),
     np.zeros((2, 2)),
-    np.array(True),
+    np.array([True, False]),
     np.array([1j]),
     [np.array([1.0, 2.0])] * 2,
     [[1, 2], [3]],

@@ -35,8 +35,9 @@ def test_its_methods_are_those_of_an_optimizer() -> None:
         assert isinstance(optimizer, torch.optim.Optimizer)
         assert repr(optimizer).startswith("_StateOnly")
         assert state["param_groups"] == [{"params": [0, 1]}]
-        assert list(state["state"]) == [0]
-        assert state["state"][0]["m"].untyped_storage().nbytes() == 20
+        if optimizer.state:  # at last it is emptied
+            assert list(state["state"]) == [0]
+            assert state["state"][0]["m"].untyped_storage().nbytes() == 20
         optimizer.zero_grad()
         return [p.numel() for group in optimizer.param_groups for p in group["params"]]
 
