@@ -21,7 +21,8 @@ LAYERS = 24  # of the kind "many", all before backward
 
 def values_of(shape: list[int], seed: int) -> Tensor:
     """Return the x of a seed: float32, normally distributed."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float32)
 
 
 def upstream_of(shape: list[int], seed: int) -> Tensor:
