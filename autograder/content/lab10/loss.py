@@ -24,9 +24,8 @@ _LARGE = {"tokens": 512, "vocab": 8192, "width": 16, "chunk": 32}
 _CHUNK_BYTES, _WEIGHT_BYTES, _X_BYTES = 4 * 32 * 8192, 4 * 8192 * 16, 4 * 512 * 16
 # As the notebook says: four chunks of logits, and four times x and weight.
 _MOST_BYTES = 4 * (_CHUNK_BYTES + _WEIGHT_BYTES + _X_BYTES)
-# Inputs, and what the kernel counts and the meter doesn't see: logsumexp adds up in copies, and
-# products pack theirs, on some processors in over 4 MiB. All logits at once take 16 MiB and more.
-_SCRATCH_BYTES = 2 * _WEIGHT_BYTES + 8 * _MIB
+# Inputs, and what the kernel counts and the meter doesn't see: logsumexp adds up in copies.
+_SCRATCH_BYTES = 2 * _WEIGHT_BYTES + 4 * _MIB
 _close = close(1e-9)
 
 

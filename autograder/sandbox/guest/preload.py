@@ -70,8 +70,10 @@ def _warm_torch() -> None:
     """Trigger torch's work at first use now, so that no budget pays for it."""
     import torch
 
-    # The matrix library keeps buffers from its first large product on.
+    # The matrix library keeps buffers from its first large product on, and others (8 MiB with
+    # AVX-512) from the first of a narrow matrix with a long one's transpose.
     torch.mm(torch.ones(512, 512), torch.ones(512, 512))
+    torch.mm(torch.ones(32, 16), torch.ones(8192, 16).T)
 
 
 def _warm_optimizers() -> None:

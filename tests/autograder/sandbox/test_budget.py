@@ -95,6 +95,26 @@ def test_a_budget_is_kept_to_a_mebibyte(student: SandboxStudent) -> None:
         assert run(student, "torch.ones(n // 4)", BUDGET.bytes + off).memory == memory
 
 
+GROWTH = """
+import re, torch
+def mib():
+    return int(re.search(r"VmData:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
+a, b = torch.ones({a}), torch.ones({b})
+before = mib()
+c = a @ b.T
+print(mib() - before)
+"""
+
+
+@pytest.mark.parametrize(("a", "b"), [("512, 512", "512, 512"), ("32, 16", "8192, 16")])
+def test_a_matrix_product_takes_its_result_and_little_else(
+    student: SandboxStudent, a: str, b: str
+) -> None:
+    # The result takes 1 MiB. With AVX-512 a library's first such product takes 8 more.
+    (output,) = student.run_cell(GROWTH.format(a=a, b=b))
+    assert float(output["text"]) < 4
+
+
 def test_a_process_that_ends_itself_is_neither_within_nor_refused(student: SandboxStudent) -> None:
     answer = run(student, "os._exit(0)", 14 * MIB)
     assert (answer.lost is not None, answer.memory) == (True, "")
