@@ -882,7 +882,9 @@ self_check(
         Case((64 * 256 + 1, "nf4_double"), 8193 + 257 + 8, "the 257th block needs another one"),
         Case((10**10 + 1, "nf4"), 5 * 10**9 + 1 + 4 * 156_250_001, "exactly, in whole numbers"),
         Case(
-            (10**13 + 1, "nf4_double"), 5 * 10**12 + 1 + 156_250_000_001 + 4 * 610_351_563, "again"
+            (10**13 + 1, "nf4_double"),
+            5 * 10**12 + 1 + 156_250_000_001 + 4 * 610_351_563,
+            "exactly here, too: a float has 53 bits",
         ),
         Case((0, "int8"), 4, "the step is there without a weight, too"),
         *(
