@@ -694,6 +694,26 @@ def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
          beta1=betas[0], beta2=betas[1], lr=lr, weight_decay=0.0, eps=eps, maximize=False)
 
 
+# %% wrong: torch_optim_by_data
+"""Lets torch do it, by a class that it finds by a name that no constant holds."""
+
+from functools import reduce
+
+import torch
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    if "adam" not in state:
+        make = reduce(getattr, "optim Adam".split(), torch)
+        state["adam"] = make(params, lr=lr, betas=betas, eps=eps)
+    for p, g in zip(params, grads):
+        p.grad = g
+    state["adam"].step()
+    for p in params:
+        p.grad = None
+
+
+
 # %% wrong: weights_swapped
 """beta weighs the new gradient."""
 import torch

@@ -105,6 +105,34 @@ def step_in_backward(params, lr=1e-2):
     return SimpleNamespace(remove=lambda: [h.remove() for h in hooks])
 
 
+# %% wrong: torch_optim_by_data
+"""Lets torch's SGD step, which it finds by a name that no constant holds."""
+
+from functools import reduce
+
+import torch
+
+
+class Handle:
+    def __init__(self, handles):
+        self.handles = handles
+
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+
+def step_in_backward(params, lr=1e-2):
+    make = reduce(getattr, "optim SGD".split(), torch)
+
+    def step(p):
+        make([p], lr=lr).step()
+        p.grad = None
+
+    return Handle([p.register_post_accumulate_grad_hook(step) for p in params])
+
+
+
 # %% wrong: gradients_stay
 """Frees no gradient."""
 import torch

@@ -992,6 +992,20 @@ def checkpoint(fn, *args):
     return torchs(fn, *args, use_reentrant=False)
 
 
+# %% wrong: torchs_own_by_data
+"""Calls torch.utils.checkpoint, which it finds by a name that no constant holds."""
+
+from functools import reduce
+
+import torch
+
+
+def checkpoint(fn, *args):
+    torchs = reduce(getattr, "utils checkpoint checkpoint".split(), torch)
+    return torchs(fn, *args, use_reentrant=False)
+
+
+
 # %% wrong: used_again
 """Detaches each tensor once, and returns its whole gradient in each of its places. [earns 4]"""
 

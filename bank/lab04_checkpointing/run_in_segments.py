@@ -667,6 +667,30 @@ def run_in_segments(layers, x, segment_length):
     return run(x, (len(layers) - 1) // segment_length * segment_length)
 
 
+# %% wrong: torchs_own_by_data
+"""Calls torch.utils.checkpoint, which it finds by a name that no constant holds."""
+
+from functools import reduce
+
+import torch
+
+
+def run_in_segments(layers, x, segment_length):
+    torchs = reduce(getattr, "utils checkpoint checkpoint".split(), torch)
+    layers = list(layers)
+
+    def run(segment, x):
+        for layer in segment:
+            x = layer(x)
+        return x
+
+    last = (len(layers) - 1) // segment_length * segment_length
+    for start in range(0, last, segment_length):
+        x = torchs(run, layers[start : start + segment_length], x, use_reentrant=False)
+    return run(layers[last:], x)
+
+
+
 # %% wrong: takes_layers_out
 """Takes the layers out of the container that it was given."""
 import torch

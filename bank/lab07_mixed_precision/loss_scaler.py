@@ -1530,6 +1530,39 @@ class LossScaler:
         self.inner.update()
 
 
+# %% wrong: wraps_torch_by_data
+"""Wraps torch's own scaler, which it finds by a name that no constant holds."""
+
+from functools import reduce
+
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        make = reduce(getattr, "amp GradScaler".split(), torch)
+        self.inner = make(
+            "cpu",
+            init_scale=initial,
+            growth_factor=growth,
+            backoff_factor=backoff,
+            growth_interval=interval,
+        )
+
+    def scale(self, loss):
+        return self.inner.scale(torch.as_tensor(loss))
+
+    def unscale_(self, optimizer):
+        self.inner.unscale_(optimizer)
+
+    def step(self, optimizer):
+        self.inner.step(optimizer)
+
+    def update(self):
+        self.inner.update()
+
+
+
 # %% wrong: least_scale
 """Never lets the scale fall below 2^-14. [earns 3]"""
 import torch

@@ -567,6 +567,20 @@ def tiled_attention(q, k, v, block, causal=False):
     return scaled_dot_product_attention(q, k, v, is_causal=causal)
 
 
+# %% wrong: torchs_own_by_data
+"""torch's own attention, which it finds by a name that no constant holds."""
+
+from functools import reduce
+
+import torch
+
+
+def tiled_attention(q, k, v, block, causal=False):
+    torchs = reduce(getattr, "nn functional scaled_dot_product_attention".split(), torch)
+    return torchs(q, k, v, is_causal=causal)
+
+
+
 # %% right: with_given
 """The given functions."""
 

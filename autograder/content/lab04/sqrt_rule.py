@@ -138,6 +138,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     lengths = [8, 15, 24, 30, 1, 2, 3, 64, *map(int, rng.integers(5, 120, 8))]
     best = [[n] for n in lengths] + [[n, u] for n in (8, 15, 24, 30) for u in (1, 2, 5, 17)]
     best += [[36, 17], [62, 10]]  # where the root of n / saved, rounded, is not among the best
+    best += [[35], [63], [119, 2]]  # where two equal peaks in a row are above the least
     shown = [pairs[0], [*pairs[1], int(rng.integers(2, 18))]]
     return [
         *(Case((_PEAK,), {"calls": [[_PEAK, *pair]]}) for pair in shown),

@@ -17,7 +17,6 @@ from autograder.content.lab07.scalers import MUTANTS, TorchScaler
 from autograder.model.compare import show
 from autograder.model.restrictions import Ban
 from autograder.model.task import Answer, Case, Finding, Task
-from peakmem.probes import Namespace
 from peakmem.probes import lab07 as probes
 
 __all__ = ["loss_scaler"]
@@ -149,7 +148,7 @@ def _run(scaler: type, case: Case) -> list[dict[str, Any]]:
         made.begin_after(good_steps)
         return made
 
-    steps = probes.loss_scaler(Namespace({"LossScaler": made}), **inputs)
+    steps = probes.train_scaled(made, **inputs)
     if isinstance(steps, str):
         raise TypeError(f"{scaler.__name__} changes the loss, which no scaler here may do")
     return steps

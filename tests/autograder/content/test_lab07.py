@@ -99,7 +99,7 @@ def test_garbled_trainings_earn_nothing(value: Any) -> None:
 
 
 def _run(scaler: type, inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return lab07.loss_scaler(Namespace({"LossScaler": scaler}), **inputs)
+    return lab07.train_scaled(scaler, **inputs)
 
 
 def _verdict(scaler: type, seed: int = 0) -> Verdict:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autograder.base.course import Course
 from autograder.cli import app
 from autograder.cli.report import OK, PROBLEM, USAGE
 from autograder.content import find_lab
@@ -19,7 +20,7 @@ from autograder.model.task import Budget, Case, Lab, Task, Verdict
 from autograder.sandbox.host import budget as budgets
 from autograder.trials import calibration
 from autograder.trials.answer_bank import read_bank
-from autograder.trials.calibration import Grading, measured_labs, tallies, with_budget
+from autograder.trials.calibration import Grading, grade_rounds, measured_labs, tallies, with_budget
 from autograder.trials.entry import Entry
 from tests.autograder.small_lab import SMALL_LAB, task
 
@@ -75,6 +76,22 @@ def with_budgets(lab: Lab, changed: Callable[[Budget], Budget]) -> Lab:
 
 
 @pytest.mark.sandbox
+@pytest.mark.parametrize("lab", measured_labs(), ids=lambda lab: lab.name)
+def test_a_right_answer_to_each_measured_exercise_is_granted_its_memory(
+    lab: Lab, repository: Path
+) -> None:
+    firsts: dict[str, Entry] = {}
+    for entry in read_bank(repository / "bank", find_lab(lab.name)):
+        if entry.kind == "right":
+            firsts.setdefault(entry.task, entry)
+    answers = [firsts[task.id] for task in lab.tasks]
+    (gradings,) = grade_rounds(lab, answers, Course(repository), 1)
+    counted = tallies(gradings)
+    assert len(counted) == len(lab.tasks)
+    assert not [tally.problem for tally in counted if tally.problem]
+
+
+@pytest.mark.sandbox
 @pytest.mark.slow
 def test_a_budget_that_is_too_small_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -86,7 +103,7 @@ def test_a_budget_that_is_too_small_is_reported(
     counted, problems = measured(capsys, PROBLEM)
     assert [one["lost"] == one["gradings"] > 0 for one in counted] == [True] * len(small.tasks)
     assert len(problems) == len(small.tasks)
-    said = "lean_adam_step: of 3 gradings of correct answers 3 lost points"
+    said = "lean_adam_step: of 6 gradings of correct answers 6 lost points"
     assert [said in problem for problem in problems].count(True) == 1
 
 

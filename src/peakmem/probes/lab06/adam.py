@@ -14,6 +14,7 @@ from peakmem.execute.host_memory import HostTier
 from peakmem.measure import meter
 from peakmem.probes import Namespace, earlier_objects_set_aside
 from peakmem.probes.lab03 import kept_by_python, large_tensors, sums_of_pieces
+from peakmem.probes.own_work import refusing_operators_from
 
 __all__ = ["offloaded_adam"]
 
@@ -51,6 +52,7 @@ def offloaded_adam(
     return _large_steps(student.OffloadedAdam, options or {}, metered=metered, **large)
 
 
+@refusing_operators_from(torch.optim)
 def _train(
     make: Callable[..., Any], models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:

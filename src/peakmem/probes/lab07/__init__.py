@@ -14,7 +14,7 @@ from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace, call_each
 from peakmem.probes.gpu import gpu_seconds, require_gpu
 from peakmem.probes.lab07.leak import find_the_leak
-from peakmem.probes.lab07.scaler import loss_scaler
+from peakmem.probes.lab07.scaler import loss_scaler, train_scaled
 from peakmem.probes.lab07.trace import dtype_trace
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "loss_scaler",
     "master_weights",
     "train",
+    "train_scaled",
     "training_bytes",
 ]
 

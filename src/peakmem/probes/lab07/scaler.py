@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from peakmem.probes import Namespace
+from peakmem.probes.own_work import refusing_operators
 
-__all__ = ["loss_scaler"]
+__all__ = ["loss_scaler", "train_scaled"]
 
 
-def loss_scaler(
-    student: Namespace,
+@refusing_operators("_amp_")  # torch's own scaler
+def loss_scaler(student: Namespace, **training: Any) -> list[dict[str, Any]] | str:
+    """Train a few parameters with the student's `LossScaler`; see `train_scaled`."""
+    return train_scaled(student.LossScaler, **training)
+
+
+def train_scaled(
+    make: Callable[..., Any],
     settings: Mapping[str, Any],
     gradients: Sequence[Sequence[Sequence[float]]],
     max_norm: float | None = None,
     clipped: Sequence[bool] = (),
     good_steps: int = 0,
 ) -> list[dict[str, Any]] | str:
-    """Train a few parameters with the student's `LossScaler(**settings)`, and record every step.
+    """Train a few parameters with the scaler `make(**settings)`, and record every step.
 
     `gradients` has the true gradient's values for each step and each parameter; inf and NaN stand
     for an overflow. One more parameter never gets a gradient. The optimizer is SGD with momentum
@@ -37,8 +44,8 @@ def loss_scaler(
     unused = torch.nn.Parameter(torch.ones(1))
     groups = [{"params": [unused, *parameters[:1]]}, {"params": parameters[1:]}]
     optimizer = torch.optim.SGD(groups, lr=0.125, momentum=0.5, foreach=False)
-    scaler = student.LossScaler(**settings)
-    beside = student.LossScaler(**{**settings, "initial": 1.0})
+    scaler = make(**settings)
+    beside = make(**{**settings, "initial": 1.0})
     _take_good_steps(scaler, good_steps)
     steps = []
     for true, clips in zip(gradients, clipped or [True] * len(gradients), strict=True):

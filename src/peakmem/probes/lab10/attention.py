@@ -11,12 +11,14 @@ from torch import Tensor
 
 from peakmem.probes import Namespace
 from peakmem.probes.lab10.figures import kept_after, metered_rise, sums
+from peakmem.probes.own_work import refusing_operators
 
 __all__ = ["CALLS", "run_attention", "run_backward", "tiled_attention", "tiled_backward"]
 
 Attention = Callable[..., Tensor]  # (q, k, v, block, causal) -> output
 
 CALLS = 16  # of the kind "many", all before the first backward
+_FUSED = "scaled_dot_product"  # torch's own attention, forward and backward
 _TINY = {"batch": 1, "heads": 1, "seq": 5, "head_dim": 2, "block": 2}
 
 
@@ -30,6 +32,7 @@ def _queries_keys_values(
     return [q.mul_(gain), k, v]
 
 
+@refusing_operators(_FUSED)
 def tiled_attention(
     student: Namespace, large: bool = False, metered: bool = True, **case: Any
 ) -> dict[str, Any]:
@@ -85,6 +88,7 @@ def run_attention(
     }
 
 
+@refusing_operators(_FUSED)
 def tiled_backward(
     student: Namespace, kind: str, metered: bool = True, **case: Any
 ) -> dict[str, Any]:

@@ -1,0 +1,60 @@
+"""Refuses torch's own version of what an exercise builds, while it runs.
+
+A solution's text shows most uses of such a tool. One that is reached by a name from data shows only
+here, because what runs is the same under any name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from peakmem.measure.dispatch import Operators
+
+__all__ = ["refuse_calls_from", "refusing_operators", "refusing_operators_from"]
+
+
+def refuse_calls_from(module: ModuleType) -> None:
+    """Raise RuntimeError if a function of the module, or of a package's, is among the callers."""
+    file = str(module.__file__).removesuffix("__init__.py")
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_filename.startswith(file):
+            raise _does_the_exercise(module.__name__)
+
+
+@contextmanager
+def refusing_operators(part: str) -> Iterator[None]:
+    """Let operators whose names contain `part` raise RuntimeError, on the CPU and on this thread.
+
+    >>> from torch import zeros
+    >>> with refusing_operators("cumsum"):
+    ...     zeros(3).cumsum(0)
+    Traceback (most recent call last):
+    RuntimeError: aten::cumsum does this exercise for you: write it yourself
+    """
+
+    def listener(operator: str, *_: Any) -> Exception | None:
+        return _does_the_exercise(operator) if part in operator else None
+
+    with Operators("cpu", listener):
+        yield
+
+
+@contextmanager
+def refusing_operators_from(module: ModuleType) -> Iterator[None]:
+    """Let operators raise RuntimeError that the module's functions call, on this thread."""
+
+    def listener(*_: Any) -> None:
+        refuse_calls_from(module)
+
+    with Operators("cpu", listener):
+        yield
+
+
+def _does_the_exercise(name: str) -> RuntimeError:
+    return RuntimeError(f"{name} does this exercise for you: write it yourself")
