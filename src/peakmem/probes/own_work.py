@@ -28,8 +28,10 @@ def refuse_calls_from(module: ModuleType) -> None:
 
 
 @contextmanager
-def refusing_operators(part: str) -> Iterator[None]:
-    """Let operators whose names contain `part` raise RuntimeError, on the CPU and on this thread.
+def refusing_operators(*parts: str) -> Iterator[None]:
+    """Let operators raise RuntimeError whose names contain one of the parts.
+
+    It applies to operators on the CPU that this thread calls.
 
     >>> from torch import zeros
     >>> with refusing_operators("cumsum"):
@@ -39,7 +41,8 @@ def refusing_operators(part: str) -> Iterator[None]:
     """
 
     def listener(operator: str, *_: Any) -> Exception | None:
-        return _does_the_exercise(operator) if part in operator else None
+        refused = any(part in operator for part in parts)
+        return _does_the_exercise(operator) if refused else None
 
     with Operators("cpu", listener):
         yield
