@@ -18,8 +18,10 @@ __all__ = ["checksums", "ring_all_reduce", "run_all_reduce", "values"]
 AllReduce = Callable[[Tensor], None]
 
 # Parts of the names of torch's collective operators. Those that stay are send, recv and barrier.
-_COLLECTIVES = ("c10d::all", "c10d::broadcast", "c10d::gather", "c10d::reduce", "c10d::scatter")
-_COLLECTIVES += ("c10d::_all", "c10d::_reduce", "c10d_functional::")
+_COLLECTIVES = (
+    *("c10d::all", "c10d::broadcast", "c10d::gather", "c10d::reduce", "c10d::scatter"),
+    *("c10d::_all", "c10d::_reduce", "c10d_functional::"),
+)
 
 
 def values(length: int, rank: int, seed: int) -> Tensor:
