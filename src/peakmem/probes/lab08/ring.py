@@ -19,8 +19,14 @@ AllReduce = Callable[[Tensor], None]
 
 # Parts of the names of torch's collective operators. Those that stay are send, recv and barrier.
 _COLLECTIVES = (
-    *("c10d::all", "c10d::broadcast", "c10d::gather", "c10d::reduce", "c10d::scatter"),
-    *("c10d::_all", "c10d::_reduce", "c10d_functional::"),
+    "c10d::_all",
+    "c10d::_reduce",
+    "c10d::all",
+    "c10d::broadcast",
+    "c10d::gather",
+    "c10d::reduce",
+    "c10d::scatter",
+    "c10d_functional::",
 )
 
 
