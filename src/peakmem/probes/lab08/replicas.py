@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import distributed
 
 from peakmem.measure.traffic import written_bytes
 from peakmem.probes import Namespace
+from peakmem.probes.own_work import refuse_calls_from
 from peakmem.probes.ranks import Ask, metered, run_ranks, sent_since, unwatched
 
 __all__ = ["Branches", "batch", "data_parallel", "loss", "run_replicas", "told"]
@@ -70,8 +72,13 @@ def data_parallel(
 ) -> dict[str, Any]:
     """Wrap a model in the student's `DataParallel`; see `run_replicas`."""
     wrap = student.DataParallel
+
+    def by_hand(module: nn.Module) -> Any:
+        module.register_forward_pre_hook(lambda *_: refuse_calls_from(distributed))
+        return wrap(module)
+
     sizes = (world, width, passes, seed, quiet)
-    return run_replicas(wrap, *sizes, brief=brief, measure=metered, ask=ask)
+    return run_replicas(by_hand, *sizes, brief=brief, measure=metered, ask=ask)
 
 
 def run_replicas(
