@@ -1426,7 +1426,8 @@ self_check(
             [of_a, of_b],
             "Skip other actions, and frees of what was there before.",
             "others",
-            *(event("segment_alloc", 64, 2**40), completed, b, event("segment_free", 4096, 200), a),
+            *(event("segment_alloc", 64, 2**40), event("free_completed", 512, 2**30), b),
+            *(event("segment_free", 4096, 200), a),
         ),
     ],
 )
