@@ -1892,7 +1892,7 @@ class TiledAttention(torch.autograd.Function):
 
 
 # %% wrong: gradient_of_the_first_head
-"""Every head gets the first one's incoming gradient. [earns 2]"""
+"""Every head gets the first one's incoming gradient. [earns 1]"""
 
 import math
 import torch
