@@ -599,7 +599,7 @@ self_check(
             label="two rows",
         ),
         Case(
-            (BIG, CODES, HALF, 30.0),
+            (BIG, CODES, HALF, 40.0),
             [[101.5, 62.23], [-0.15, 1.016]],
             "50 alone makes the whole second column an outlier",
             label="an outlier",

@@ -467,3 +467,42 @@ def int8_linear(x, q, scale, threshold):
     sums = codes.int() @ _w[0].T
     in_float = x[:, apart] @ (q[:, apart] * scale).T
     return sums * step * scale.T + in_float
+
+
+# %% right: python_numbers
+"""Python's numbers, value by value."""
+
+import torch
+
+def int8_linear(x, q, scale, threshold):
+    columns = list(zip(*x.tolist()))
+    outliers = {j for j, c in enumerate(columns) if max(map(abs, c)) > threshold}
+    ql, sl = q.tolist(), scale.flatten().tolist()
+    result = []
+    for row in x.tolist():
+        plain = [(j, v) for j, v in enumerate(row) if j not in outliers]
+        top = max((abs(v) for _, v in plain), default=0.0)
+        step = top / 127 if top else 1.0
+        p = {j: max(-127, min(127, round(v / step))) for j, v in plain}
+        result.append([
+            sum(p[j] * w[j] for j in p) * step * s + sum(row[j] * w[j] * s for j in outliers)
+            for w, s in zip(ql, sl)
+        ])
+    return torch.tensor(result, dtype=torch.float32)
+
+
+# %% wrong: root_mean_square
+"""A column is an outlier if its root mean square is above the threshold. [earns 2]"""
+
+import torch
+
+def int8_linear(x, q, scale, threshold):
+    out = x.square().mean(0).sqrt() > threshold
+    rest = torch.where(out, torch.zeros_like(x), x)
+    big = rest.abs().amax(1, keepdim=True)
+    step = torch.where(big == 0, torch.ones_like(big), big / 127)
+    codes = (rest / step).round().clamp(-127, 127).to(torch.int32)
+    sums = codes @ q.to(torch.int32).T
+    y = sums.float() * step * scale.T
+    w = q.float() * scale
+    return y + x[:, out] @ w[:, out].T

@@ -1050,3 +1050,56 @@ class Lora(nn.Module):
         self.merged = True
         with torch.no_grad():
             self.linear.weight += self.scale * self.b @ self.a
+
+
+# %% right: sequential
+"""Two linear layers in a Sequential; the factor is a buffer."""
+
+import copy
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        for p in linear.parameters():
+            p.requires_grad = False
+        self.base = linear
+        self.adapter = nn.Sequential(nn.Linear(linear.in_features, rank, bias=False), nn.Linear(rank, linear.out_features, bias=False))
+        nn.init.zeros_(self.adapter[1].weight)
+        self.register_buffer("factor", torch.tensor(alpha / rank))
+
+    def forward(self, x):
+        return torch.add(self.base(x), self.adapter(x) * self.factor)
+
+    @torch.no_grad()
+    def merge(self):
+        new = copy.deepcopy(self.base)
+        new.weight.add_(self.adapter[1].weight @ self.adapter[0].weight * self.factor)
+        return new
+
+
+# %% wrong: rounded_scale
+"""alpha / rank is rounded. [earns 2]"""
+
+import torch
+from torch import nn
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = round(alpha / rank)
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features, bias=self.linear.bias is not None)
+        merged.load_state_dict(self.linear.state_dict())
+        with torch.no_grad():
+            merged.weight += self.scale * self.b @ self.a
+        return merged

@@ -462,3 +462,64 @@ def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes) -> dict:
         "io_bytes_standard": 4 * matrix + 4 * scores,
         "io_bytes_tiled": lambda block, first=[]: (first.append(block), 2 * matrix * (1 + math.ceil(seq / first[0])))[1],
     }
+
+
+# %% right: loop_over_rows
+"""Rows block by block, and a partial function."""
+
+import functools
+
+def _tiled(block, seq, head_dim, many, size):
+    total = 0
+    for first in range(0, seq, block):
+        rows = min(block, seq - first)
+        total += 2 * rows * head_dim + 2 * seq * head_dim
+    return total * many * size
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
+    many = batch * heads
+    per = seq * head_dim
+    return dict(
+        flops=(many * 4 * seq**2 * head_dim) >> bool(causal),
+        score_bytes=many * seq**2 * dtype_bytes,
+        io_bytes_standard=many * dtype_bytes * ((2 * per + seq**2) + (seq**2 + seq**2) + (seq**2 + per + per)),
+        io_bytes_tiled=functools.partial(_tiled, seq=seq, head_dim=head_dim, many=many, size=dtype_bytes),
+    )
+
+
+# %% wrong: rounded_blocks
+"""Blocks are rounded, so that a short end counts only if it's more than half a block."""
+
+import math
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
+    matrix = batch * heads * seq * head_dim * dtype_bytes
+    scores = batch * heads * seq * seq * dtype_bytes
+    flops = 2 * 2 * batch * heads * seq * seq * head_dim
+    if causal:
+        flops //= 2
+
+    def tiled(block):
+        n = round(seq / block)
+        return 2 * matrix + n * 2 * matrix
+
+    return {"flops": flops, "score_bytes": scores, "io_bytes_standard": 4 * matrix + 4 * scores, "io_bytes_tiled": tiled}
+
+
+# %% wrong: rounded_blocks_at_least_one
+"""Blocks are rounded, but one at least."""
+
+import math
+
+def attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes):
+    matrix = batch * heads * seq * head_dim * dtype_bytes
+    scores = batch * heads * seq * seq * dtype_bytes
+    flops = 2 * 2 * batch * heads * seq * seq * head_dim
+    if causal:
+        flops //= 2
+
+    def tiled(block):
+        n = max(1, round(seq / block))
+        return 2 * matrix + n * 2 * matrix
+
+    return {"flops": flops, "score_bytes": scores, "io_bytes_standard": 4 * matrix + 4 * scores, "io_bytes_tiled": tiled}

@@ -1010,3 +1010,93 @@ class FewBitGelu(torch.autograd.Function):
 
 def few_bit_gelu(x, bits):
     return FewBitGelu.apply(x, bits)
+
+
+# %% right: numpy_bits
+"""numpy's packbits; codes as an array in ctx."""
+
+import math
+import torch
+import torch.nn.functional as F
+
+def pack(codes, bits):
+    per_byte = 8 // bits
+    codes = F.pad(codes.flatten().to(torch.uint8), (0, -codes.numel() % per_byte))
+    shifts = bits * torch.arange(per_byte, dtype=torch.uint8)
+    return (codes.view(-1, per_byte) << shifts).sum(1, dtype=torch.uint8)
+
+def unpack(packed, bits, n):
+    shifts = bits * torch.arange(8 // bits, dtype=torch.uint8)
+    return (packed[:, None] >> shifts & 2**bits - 1).flatten()[:n].long()
+
+def intervals(bits):
+    n = 2**bits
+    shares = torch.linspace(0, 1, 1000 * n + 1, dtype=torch.float64)[:-1] + 0.0005 / n
+    x = torch.special.ndtri(shares)
+    derivative = torch.special.ndtr(x) + x * torch.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    ends = torch.special.ndtri(torch.arange(1, n) / n)
+    return ends.float(), derivative.view(n, 1000).mean(1).float()
+
+class FewBitGelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits):
+        ends, _ = intervals(bits)
+        ctx.bits = bits
+        import numpy as np
+        ctx.codes = np.packbits(((np.digitize(x.detach().numpy(), ends.numpy()).reshape(-1, 1) >> np.arange(bits)) & 1).astype(np.uint8))
+        return F.gelu(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        _, levels = intervals(ctx.bits)
+        import numpy as np
+        bitsarr = np.unpackbits(ctx.codes)[: gradient.numel() * ctx.bits].reshape(-1, ctx.bits)
+        codes = torch.from_numpy((bitsarr.astype(np.int64) << np.arange(ctx.bits)).sum(1))
+        return gradient * levels[codes].view_as(gradient), None
+
+def few_bit_gelu(x, bits):
+    return FewBitGelu.apply(x, bits)
+
+
+# %% wrong: matrices_only
+"""Backward takes x for a matrix."""
+
+import math
+import torch
+import torch.nn.functional as F
+
+def pack(codes, bits):
+    per_byte = 8 // bits
+    codes = F.pad(codes.flatten().to(torch.uint8), (0, -codes.numel() % per_byte))
+    shifts = bits * torch.arange(per_byte, dtype=torch.uint8)
+    return (codes.view(-1, per_byte) << shifts).sum(1, dtype=torch.uint8)
+
+def unpack(packed, bits, n):
+    shifts = bits * torch.arange(8 // bits, dtype=torch.uint8)
+    return (packed[:, None] >> shifts & 2**bits - 1).flatten()[:n].long()
+
+def intervals(bits):
+    n = 2**bits
+    shares = torch.linspace(0, 1, 1000 * n + 1, dtype=torch.float64)[:-1] + 0.0005 / n
+    x = torch.special.ndtri(shares)
+    derivative = torch.special.ndtr(x) + x * torch.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    ends = torch.special.ndtri(torch.arange(1, n) / n)
+    return ends.float(), derivative.view(n, 1000).mean(1).float()
+
+class FewBitGelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bits):
+        ends, _ = intervals(bits)
+        ctx.bits = bits
+        ctx.save_for_backward(pack(torch.bucketize(x, ends), bits))
+        return F.gelu(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        _, levels = intervals(ctx.bits)
+        codes = unpack(*ctx.saved_tensors, ctx.bits, gradient.numel())
+        return gradient * levels[codes].view(len(gradient), gradient.shape[1]), None
+
+def few_bit_gelu(x, bits):
+    y = FewBitGelu.apply(x, int(bits))
+    return y

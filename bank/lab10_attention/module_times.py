@@ -821,3 +821,76 @@ def module_times(model, x):
 
     visit(model, "", 1)
     return seconds
+
+
+# %% right: exit_stack
+"""An ExitStack of hooks, and a Counter of nanoseconds."""
+
+import time
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+@contextmanager
+def hooked(module, begin, end):
+    a, b = module.register_forward_pre_hook(begin), module.register_forward_hook(end)
+    try:
+        yield
+    finally:
+        a.remove()
+        b.remove()
+
+def module_times(model, x):
+    found, active = Counter(), []
+    last = [None]
+
+    def tick():
+        now = time.perf_counter_ns()
+        if active:
+            found[active[-1]] += now - last[0]
+        last[0] = now
+
+    def begin(name, module, inputs):
+        tick()
+        active.append(name)
+
+    def end(name, module, inputs, output):
+        tick()
+        active.pop()
+
+    with ExitStack() as stack:
+        for name, module in model.named_modules():
+            stack.enter_context(hooked(module, partial(begin, name), partial(end, name)))
+        model(x)
+    return {name: ns / 1e9 for name, ns in found.items()}
+
+
+# %% wrong: others_removed
+"""All hooks are cleared, also those that were there before."""
+
+import time
+import torch
+
+def module_times(model, x):
+    names = {m: n for n, m in model.named_modules()}
+    seconds = {n: 0.0 for n in names.values()}
+    stack, handles = [], []
+
+    def begin(module, inputs):
+        stack.append([time.perf_counter(), 0.0])
+
+    def end(module, inputs, output):
+        start, inside = stack.pop()
+        took = time.perf_counter() - start
+        seconds[names[module]] += took - inside
+        if stack:
+            stack[-1][1] += took
+
+    for m in names:
+        handles.append(m.register_forward_pre_hook(begin))
+        handles.append(m.register_forward_hook(end))
+    model(x)
+    for m in names:
+        m._forward_hooks.clear()
+        m._forward_pre_hooks.clear()
+    return seconds

@@ -753,3 +753,62 @@ def weighted_sum(blocks):
         result = result * shrink + weights @ values
         maximum = new
     return result / total if total else result
+
+
+# %% right: reduce
+"""functools.reduce of states, in numpy."""
+
+import functools, math
+import numpy as np
+import torch
+
+def _merge(state, block):
+    m, l, acc = state
+    s, v = block
+    s = s.numpy()
+    top = s.max()
+    if top == -np.inf:
+        return m, l, acc + np.zeros(v.shape[1])
+    p = np.exp(s - top)
+    new = max(m, top)
+    a, c = math.exp(m - new), math.exp(top - new)
+    return new, a * l + c * p.sum(), a * acc + c * (p[None] @ v.numpy())[0]
+
+def online_softmax(blocks):
+    with_none = ((s, torch.zeros(len(s), 1, dtype=torch.float64)) for s in blocks)
+    m, l, _ = functools.reduce(_merge, with_none, (-math.inf, 0.0, np.zeros(1)))
+    return m, l
+
+def weighted_sum(blocks):
+    m, l, acc = functools.reduce(_merge, blocks, (-math.inf, 0.0, np.float64(0)))
+    return torch.as_tensor(acc / (l or 1.0))
+
+
+# %% wrong: squeezed
+"""A result of width 1 loses its axis."""
+
+import math
+import torch
+
+def online_softmax(blocks):
+    m, l = -math.inf, 0.0
+    for s in blocks:
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        l = l * math.exp(m - new) + torch.exp(s - new).sum().item()
+        m = new
+    return m, l
+
+
+def weighted_sum(blocks):
+    m, l, acc = -math.inf, 0.0, None
+    for s, v in blocks:
+        if acc is None:
+            acc = torch.zeros(v.shape[1], dtype=v.dtype)
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        p, r = torch.exp(s - new), math.exp(m - new)
+        l, acc, m = l * r + p.sum().item(), acc * r + p @ v, new
+    return (acc / l if l > 0 else acc).squeeze()

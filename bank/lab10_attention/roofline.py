@@ -313,3 +313,43 @@ def bound_by(flops, bytes, accelerator):
 
 def least_seconds(flops, bytes, accelerator):
     return times(flops, bytes, accelerator).max().item()
+
+
+# %% right: decimal
+"""Decimal, and max of a dict."""
+
+from decimal import Decimal
+
+def _both(flops, bytes, accelerator):
+    return {"compute": Decimal(flops) / Decimal(accelerator.flops_per_s("fp16")), "memory": Decimal(bytes) / Decimal(accelerator.bandwidth_bytes_per_s)}
+
+def bound_by(flops, bytes, accelerator):
+    times = _both(flops, bytes, accelerator)
+    return max(times, key=times.get)
+
+def least_seconds(flops, bytes, accelerator):
+    return float(max(_both(flops, bytes, accelerator).values()))
+
+
+# %% wrong: tie_within_a_percent
+"""Up to 1% above the ridge it's memory."""
+
+def bound_by(flops, bytes, accelerator):
+    c = flops / accelerator.flops_per_s("fp16")
+    m = bytes / accelerator.bandwidth_bytes_per_s
+    return "compute" if c > 1.01 * m else "memory"
+
+def least_seconds(flops, bytes, accelerator):
+    return max(flops / accelerator.flops_per_s("fp16"), bytes / accelerator.bandwidth_bytes_per_s)
+
+
+# %% wrong: whole_intensity
+"""Flops per byte, and the ridge, in whole numbers."""
+
+def bound_by(flops, bytes, accelerator):
+    c = flops / accelerator.flops_per_s("fp16")
+    m = bytes / accelerator.bandwidth_bytes_per_s
+    return "compute" if flops // bytes > accelerator.flops_per_s("fp16") // accelerator.bandwidth_bytes_per_s else "memory"
+
+def least_seconds(flops, bytes, accelerator):
+    return max(flops / accelerator.flops_per_s("fp16"), bytes / accelerator.bandwidth_bytes_per_s)

@@ -1162,3 +1162,129 @@ def tiled_attention(q, k, v, block: int, causal: bool = False) -> torch.Tensor:
         p = np.exp(s - s.max(-1, keepdims=True))
         return torch.from_numpy(p @ c / p.sum(-1, keepdims=True))
     return tiled_forward(q, k, v, block, causal)[0]
+
+
+# %% right: halves
+"""Columns halved recursively, and merged by logaddexp."""
+
+import torch
+
+def _merge(a, b):
+    o1, l1 = a
+    o2, l2 = b
+    l = torch.logaddexp(l1, l2)
+    return o1 * torch.exp(l1 - l) + o2 * torch.exp(l2 - l), l
+
+def _part(q, k, v, lo, hi, first, block, causal):
+    if hi - lo <= block:
+        s = torch.einsum("...id,...jd->...ij", q, k[..., lo:hi, :]).div_(q.size(-1) ** 0.5)
+        if causal:
+            i = torch.arange(first, first + q.size(-2)).unsqueeze(1)
+            s.masked_fill_(torch.arange(lo, hi) > i, float("-inf"))
+        l = s.logsumexp(-1, keepdim=True)
+        p = torch.exp(s.sub_(torch.where(l.isinf(), torch.zeros_like(l), l)))
+        return p @ v[..., lo:hi, :], l
+    mid = lo + max(block, (hi - lo) // 2 // block * block)
+    return _merge(_part(q, k, v, lo, mid, first, block, causal), _part(q, k, v, mid, hi, first, block, causal))
+
+def tiled_attention(q, k, v, block, causal=False):
+    n = q.size(-2)
+    parts = []
+    for first in range(0, n, block):
+        rows = q[..., first : first + block, :]
+        end = min(n, first + block) if causal else n
+        parts.append(_part(rows, k, v, 0, end, first, block, causal)[0])
+    return torch.cat(parts, -2)
+
+
+# %% right: least_float
+"""The least float of the dtype in place of -inf."""
+
+import math
+import torch
+
+def tiled_attention(q, k, v, block, causal=False):
+    n, d = q.shape[-2:]
+    out = torch.empty_like(q)
+    for i in range(0, n, block):
+        rows = slice(i, min(i + block, n))
+        m = torch.full_like(q[..., rows, :1], torch.finfo(q.dtype).min)
+        l = torch.zeros_like(m)
+        acc = torch.zeros_like(q[..., rows, :])
+        for j in range(0, n, block):
+            if causal and j >= rows.stop:
+                break
+            cols = slice(j, min(j + block, n))
+            s = q[..., rows, :] @ k[..., cols, :].mT / math.sqrt(d)
+            if causal:
+                r, c = torch.arange(rows.start, rows.stop), torch.arange(cols.start, cols.stop)
+                s = s.masked_fill(c[None] > r[:, None], torch.finfo(s.dtype).min)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, f = torch.exp(s - new), torch.exp(m - new)
+            l = l * f + p.sum(-1, keepdim=True)
+            acc = acc * f + p @ v[..., cols, :]
+            m = new
+        out[..., rows, :] = acc / l
+    return out
+
+
+# %% wrong: minus_1e4_mask
+"""Masked by -1e4, above which real scores may lie. [earns 2]"""
+
+import math
+import torch
+
+def tiled_attention(q, k, v, block, causal=False):
+    n, d = q.shape[-2:]
+    out = torch.empty_like(q)
+    for i in range(0, n, block):
+        rows = slice(i, min(i + block, n))
+        m = torch.full_like(q[..., rows, :1], -math.inf)
+        l = torch.zeros_like(m)
+        acc = torch.zeros_like(q[..., rows, :])
+        for j in range(0, n, block):
+            if causal and j >= rows.stop:
+                break
+            cols = slice(j, min(j + block, n))
+            s = q[..., rows, :] @ k[..., cols, :].mT / math.sqrt(d)
+            if causal:
+                r, c = torch.arange(rows.start, rows.stop), torch.arange(cols.start, cols.stop)
+                s = s.masked_fill(c[None] > r[:, None], -1e4)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, f = torch.exp(s - new), torch.exp(m - new)
+            l = l * f + p.sum(-1, keepdim=True)
+            acc = acc * f + p @ v[..., cols, :]
+            m = new
+        out[..., rows, :] = acc / l
+    return out
+
+
+# %% wrong: begins_at_minus_1e4
+"""The maximum begins at -1e4. [earns 2]"""
+
+import math
+import torch
+
+def tiled_attention(q, k, v, block, causal=False):
+    n, d = q.shape[-2:]
+    out = torch.empty_like(q)
+    for i in range(0, n, block):
+        rows = slice(i, min(i + block, n))
+        m = torch.full_like(q[..., rows, :1], -1e4)
+        l = torch.zeros_like(m)
+        acc = torch.zeros_like(q[..., rows, :])
+        for j in range(0, n, block):
+            if causal and j >= rows.stop:
+                break
+            cols = slice(j, min(j + block, n))
+            s = q[..., rows, :] @ k[..., cols, :].mT / math.sqrt(d)
+            if causal:
+                r, c = torch.arange(rows.start, rows.stop), torch.arange(cols.start, cols.stop)
+                s = s.masked_fill(c[None] > r[:, None], -math.inf)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, f = torch.exp(s - new), torch.exp(m - new)
+            l = l * f + p.sum(-1, keepdim=True)
+            acc = acc * f + p @ v[..., cols, :]
+            m = new
+        out[..., rows, :] = acc / l
+    return out

@@ -1771,3 +1771,181 @@ class TiledAttention(torch.autograd.Function):
                 dq[..., rows, :] += ds @ k[..., columns, :]
                 dk[..., columns, :] += ds.mT @ q[..., rows, :]
         return dq, dk, dv, None, None
+
+
+# %% right: rows_against_all
+"""Blocks of rows against all columns, D from P times dP."""
+
+import math
+import torch
+
+def cut(n, block):
+    return [slice(i, min(i + block, n)) for i in range(0, n, block)]
+
+def scores(q, k, rows, cols, causal):
+    s = q[..., rows, :] @ k[..., cols, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        r, c = torch.arange(rows.start, rows.stop), torch.arange(cols.start, cols.stop)
+        s = s.masked_fill(c > r[:, None], -math.inf)
+    return s
+
+def forward_pass(q, k, v, block, causal):
+    out, lse = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in cut(q.shape[-2], block):
+        m, l, acc = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+        for cols in cut(q.shape[-2], block):
+            if causal and cols.start >= rows.stop:
+                break
+            s = scores(q, k, rows, cols, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, f = torch.exp(s - new), torch.exp(m - new)
+            l = l * f + p.sum(-1, keepdim=True)
+            acc = acc * f + p @ v[..., cols, :]
+            m = new
+        out[..., rows, :] = acc / l
+        lse[..., rows, :] = m + torch.log(l)
+    return out, lse
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        out, lse = forward_pass(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, out, lse)
+        ctx.block, ctx.causal = block, causal
+        return out
+
+    @staticmethod
+    def backward(ctx, g):
+        q, k, v, out, lse = ctx.saved_tensors
+        dk, dv = torch.zeros_like(k), torch.zeros_like(v)
+        parts = []
+        for rows in cut(q.shape[-2], ctx.block):
+            everything = slice(0, q.shape[-2])
+            p = torch.exp(scores(q, k, rows, everything, ctx.causal) - lse[..., rows, :])
+            dv += p.mT @ g[..., rows, :]
+            dp = g[..., rows, :] @ v.mT
+            dp -= (p * dp).sum(-1, keepdim=True)
+            p *= dp
+            p /= math.sqrt(q.shape[-1])
+            parts.append(p @ k)
+            dk += p.mT @ q[..., rows, :]
+        return torch.cat(parts, -2), dk, dv, None, None
+
+
+# %% wrong: minus_100_mask
+"""Masked by -100 in both passes. [earns 2]"""
+
+import math
+import torch
+
+def cut(n, block):
+    return [slice(i, min(i + block, n)) for i in range(0, n, block)]
+
+def scores(q, k, rows, cols, causal):
+    s = q[..., rows, :] @ k[..., cols, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        r, c = torch.arange(rows.start, rows.stop), torch.arange(cols.start, cols.stop)
+        s = s.masked_fill(c > r[:, None], -100.0)
+    return s
+
+def forward_pass(q, k, v, block, causal):
+    out, lse = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in cut(q.shape[-2], block):
+        m, l, acc = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+        for cols in cut(q.shape[-2], block):
+            if causal and cols.start >= rows.stop:
+                break
+            s = scores(q, k, rows, cols, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, f = torch.exp(s - new), torch.exp(m - new)
+            l = l * f + p.sum(-1, keepdim=True)
+            acc = acc * f + p @ v[..., cols, :]
+            m = new
+        out[..., rows, :] = acc / l
+        lse[..., rows, :] = m + torch.log(l)
+    return out, lse
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        out, lse = forward_pass(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, out, lse)
+        ctx.block, ctx.causal = block, causal
+        return out
+
+    @staticmethod
+    def backward(ctx, g):
+        q, k, v, out, lse = ctx.saved_tensors
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        delta = (g * out).sum(-1, keepdim=True)
+        for rows in cut(q.shape[-2], ctx.block):
+            for cols in cut(q.shape[-2], ctx.block):
+                if ctx.causal and cols.start >= rows.stop:
+                    break
+                p = torch.exp(scores(q, k, rows, cols, ctx.causal) - lse[..., rows, :])
+                dv[..., cols, :] += p.mT @ g[..., rows, :]
+                dp = g[..., rows, :] @ v[..., cols, :].mT
+                ds = p * (dp - delta[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., cols, :]
+                dk[..., cols, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None
+
+
+# %% wrong: gradient_of_the_first_head
+"""Every head gets the first one's incoming gradient. [earns 1]"""
+
+import math
+import torch
+
+def cut(n, block):
+    return [slice(i, min(i + block, n)) for i in range(0, n, block)]
+
+def scores(q, k, rows, cols, causal):
+    s = q[..., rows, :] @ k[..., cols, :].mT / math.sqrt(q.shape[-1])
+    if causal:
+        r, c = torch.arange(rows.start, rows.stop), torch.arange(cols.start, cols.stop)
+        s = s.masked_fill(c > r[:, None], -math.inf)
+    return s
+
+def forward_pass(q, k, v, block, causal):
+    out, lse = torch.empty_like(q), torch.empty_like(q[..., :1])
+    for rows in cut(q.shape[-2], block):
+        m, l, acc = torch.full_like(q[..., rows, :1], -math.inf), 0.0, 0.0
+        for cols in cut(q.shape[-2], block):
+            if causal and cols.start >= rows.stop:
+                break
+            s = scores(q, k, rows, cols, causal)
+            new = torch.maximum(m, s.amax(-1, keepdim=True))
+            p, f = torch.exp(s - new), torch.exp(m - new)
+            l = l * f + p.sum(-1, keepdim=True)
+            acc = acc * f + p @ v[..., cols, :]
+            m = new
+        out[..., rows, :] = acc / l
+        lse[..., rows, :] = m + torch.log(l)
+    return out, lse
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        out, lse = forward_pass(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, out, lse)
+        ctx.block, ctx.causal = block, causal
+        return out
+
+    @staticmethod
+    def backward(ctx, g):
+        q, k, v, out, lse = ctx.saved_tensors
+        g = g[:1, :1].expand_as(g)
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        delta = (g * out).sum(-1, keepdim=True)
+        for rows in cut(q.shape[-2], ctx.block):
+            for cols in cut(q.shape[-2], ctx.block):
+                if ctx.causal and cols.start >= rows.stop:
+                    break
+                p = torch.exp(scores(q, k, rows, cols, ctx.causal) - lse[..., rows, :])
+                dv[..., cols, :] += p.mT @ g[..., rows, :]
+                dp = g[..., rows, :] @ v[..., cols, :].mT
+                ds = p * (dp - delta[..., rows, :]) / math.sqrt(q.shape[-1])
+                dq[..., rows, :] += ds @ k[..., cols, :]
+                dk[..., cols, :] += ds.mT @ q[..., rows, :]
+        return dq, dk, dv, None, None

@@ -585,3 +585,92 @@ def who_holds_the_peak(snapshot):
         owner = f"{own[0]['filename']}:{own[0]['line']}" if own else "unknown"
         owners[owner] = owners.get(owner, 0) + event["size"]
     return sorted(owners.items(), key=lambda item: (-item[1], item[0]))
+
+
+# %% right: match_and_groupby
+"""match, a curve of sums, groupby."""
+
+from collections import defaultdict
+from itertools import groupby
+from operator import itemgetter
+
+class Block:
+    __slots__ = ("owner", "size")
+    def __init__(self, event):
+        frames = (f for f in event["frames"] if f["filename"].find("/torch/") < 0)
+        first = next(frames, None)
+        self.owner = "unknown" if first is None else "{filename}:{line}".format(**first)
+        self.size = event["size"]
+
+def who_holds_the_peak(snapshot):
+    events = snapshot["device_traces"][0]
+    live, curve = {}, [0]
+    for e in events:
+        match e:
+            case {"action": "alloc", "addr": a, "size": n}:
+                live[a] = n
+                curve.append(curve[-1] + n)
+            case {"action": "free_completed", "addr": a} if a in live:
+                curve.append(curve[-1] - live.pop(a))
+            case _:
+                curve.append(curve[-1])
+    stop = curve.index(max(curve))
+    blocks = {}
+    for e in events[:stop]:
+        if e["action"] == "alloc":
+            blocks[e["addr"]] = Block(e)
+        elif e["action"] == "free_completed":
+            blocks.pop(e["addr"], None)
+    rows = sorted(((b.owner, b.size) for b in blocks.values()))
+    merged = [(o, sum(map(itemgetter(1), g))) for o, g in groupby(rows, itemgetter(0))]
+    merged.sort(key=itemgetter(0))
+    merged.sort(key=itemgetter(1), reverse=True)
+    return merged
+
+
+# %% wrong: others_free
+"""Every action but alloc and free_requested frees its address."""
+
+def who_holds_the_peak(snapshot):
+    live, now, most, best = {}, 0, 0, {}
+    for e in snapshot["device_traces"][0]:
+        if e["action"] == "alloc":
+            live[e["addr"]] = e
+            now += e["size"]
+            if now > most:
+                most, best = now, dict(live)
+        elif e["action"] != "free_requested" and e["addr"] in live:
+            now -= live.pop(e["addr"])["size"]
+    total = {}
+    for e in best.values():
+        owner = "unknown"
+        for f in e["frames"]:
+            if "/torch/" not in f["filename"]:
+                owner = f"{f['filename']}:{f['line']}"
+                break
+        total[owner] = total.get(owner, 0) + e["size"]
+    return sorted(total.items(), key=lambda p: (-p[1], p[0]))
+
+
+# %% wrong: torch_nn_only
+"""A frame is torch's if "/torch/nn/" is in its file name."""
+
+def who_holds_the_peak(snapshot):
+    live, now, most, best = {}, 0, 0, {}
+    for e in snapshot["device_traces"][0]:
+        if e["action"] == "alloc":
+            live[e["addr"]] = e
+            now += e["size"]
+            if now > most:
+                most, best = now, dict(live)
+        elif e["action"] == "free_completed" and e["addr"] in live:
+            now -= live.pop(e["addr"])["size"]
+    total = {}
+    for e in best.values():
+        owner = "unknown"
+        for f in e["frames"]:
+            if "/torch/nn/" not in f["filename"]:
+                owner = f"{f['filename']}:{f['line']}"
+                break
+        total[owner] = total.get(owner, 0) + e["size"]
+    return sorted(total.items(), key=lambda p: (-p[1], p[0]))

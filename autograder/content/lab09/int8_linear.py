@@ -99,8 +99,8 @@ def _draw(rng: np.random.Generator, outliers: int) -> list[Any]:
     x = codes * rng.uniform(0.2, 2.5, (b, 1)) / 127  # up to 2.5
     for column in columns[:outliers]:
         rows = rng.choice(b, 2, replace=False)
-        # The first one is large alone in its column, and too small to make its mean large.
-        x[rows[0], column] = -rng.uniform(*(8, 20) if column == columns[0] else (20, 60))
+        # The first one is large alone in its column, and too small for its root mean square.
+        x[rows[0], column] = -rng.uniform(*(8, 12) if column == columns[0] else (20, 60))
         if rng.random() < 0.5 and column != columns[0]:
             x[rows[1], column] = rng.uniform(20, 60)
     q = rng.integers(-127, 128, (n, k)).astype(np.int8)

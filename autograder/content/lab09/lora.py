@@ -55,9 +55,10 @@ class Lora(nn.Module):
 def _cases(rng: np.random.Generator) -> list[Case]:
     def small(bias: bool) -> dict[str, Any]:
         n_in, n_out = int(rng.integers(8, 12)), int(rng.integers(13, 18))
-        sizes = {"n_in": n_in, "n_out": n_out, "rank": int(rng.integers(2, 5))}
-        alpha = float(rng.choice([6.0, 7.0, 10.0]))
-        return {**sizes, "alpha": alpha, "bias": bias, "seed": int(rng.integers(2**31))}
+        rank = int(rng.integers(2, 5))
+        alpha = rank * float(rng.choice([1.25, 2.75, 3.25]))  # alpha / rank isn't whole
+        sizes = {"n_in": n_in, "n_out": n_out, "rank": rank, "alpha": alpha}
+        return {**sizes, "bias": bias, "seed": int(rng.integers(2**31))}
 
     large = {"width": _WIDTH, "rank": _RANK, "rows": _ROWS, "seed": int(rng.integers(2**31))}
     budget = Budget(_MOST_BYTES + _SCRATCH_BYTES + _MIB)

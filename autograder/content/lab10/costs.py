@@ -84,9 +84,11 @@ _COST_MUTANTS: dict[str, Callable[..., Any]] = {
 
 
 def _cost_cases(rng: np.random.Generator) -> list[Case]:
-    def call(causal: bool, exact: bool) -> list[Any]:
+    def call(causal: bool, rest: tuple[float, float] | None = None) -> list[Any]:
+        """The last block is whole, or as long as a share of it between the two."""
         block = int(rng.integers(2, 9)) * 16
-        seq = block * int(rng.integers(2, 9)) + (0 if exact else int(rng.integers(1, block)))
+        least, most = (int(share * block) for share in rest or (0, 0))
+        seq = block * int(rng.integers(2, 9)) + (int(rng.integers(least, most)) if rest else 0)
         batch, heads = (int(n) for n in rng.integers(2, 9, 2))
         return [
             batch,
@@ -98,7 +100,9 @@ def _cost_cases(rng: np.random.Generator) -> list[Case]:
             block,
         ]
 
-    drawn = [call(causal, exact) for causal in (False, True) for exact in (False, True)]
+    # Short ends below and above half a block, which round() takes for none and for a whole one.
+    short, long = (0.1, 0.5), (0.6, 1.0)
+    drawn = [call(False), call(False, short), call(True), call(True, short), call(True, long)]
     # GPT-3's attention, and a block that is longer than the sequence.
     fixed = [[1, 96, 2048, 128, True, 2, 128], [1, 1, 100, 64, False, 4, 128]]
     return [
@@ -186,9 +190,9 @@ def _roofline_cases(rng: np.random.Generator) -> list[Case]:
         return [[f, factor * ridge * traffic, traffic, name] for f in ("bound_by", "least_seconds")]
 
     names = [str(name) for name in rng.choice(_BOARDS, 4, replace=False)]
-    factors = (0.98, 1.02, 0.1, 10.0)
+    factors = (0.999, 1.001, 0.1, 10.0)
     drawn = [call for name in names for factor in factors for call in calls(name, factor)]
-    fixed = [call for name in _BOARDS for f in (0.98, 1.02) for call in calls(name, f)]
+    fixed = [call for name in _BOARDS for f in (0.999, 1.001) for call in calls(name, f)]
     return [Case(("value",), {"calls": drawn}), Case(("value",), {"calls": fixed}, fixed=True)]
 
 

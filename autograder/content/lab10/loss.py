@@ -212,8 +212,8 @@ chunked_cross_entropy = Task(
         "no_gradient": "x and weight need a gradient each.",
         "incoming_gradient": "Backward has to multiply by the gradient that comes in: the loss may "
         "be scaled after your function.",
-        "all_logits": "All logits are alive at once. Free a chunk's logits before the next: its "
-        "gradients can be computed at once, or by a checkpoint in backward.",
+        "all_logits": "More than a chunk's logits are alive at once. Free them before the next "
+        "chunk: gradients can be computed at once, or by a checkpoint in backward.",
     },
     ban=NO_FUSED_LOSS,
     trust="measured",

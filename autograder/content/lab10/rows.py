@@ -108,11 +108,13 @@ _MUTANTS: Mapping[str, Callable[[Row], tuple[Any, Any]]] = {
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    def row(n_blocks: int, low: float, high: float, length: int | None = None) -> list[Any]:
+    def row(
+        n_blocks: int, low: float, high: float, length: int | None = None, width: int = 3
+    ) -> list[Any]:
         blocks = []
         for _ in range(n_blocks):
             n = length or int(rng.integers(1, 6))
-            values = [[float(v) for v in rng.normal(size=3)] for _ in range(n)]
+            values = [[float(v) for v in rng.normal(size=width)] for _ in range(n)]
             blocks.append(([float(s) for s in rng.uniform(low, high, n)], values))
         return blocks
 
@@ -131,7 +133,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     groups = [
         [row(4, -3, 3), rising, falling],
         [huge, low, lowest],
-        [masked, row(1, -1, 1, 1), row(6, -1, 1, 1)],
+        [masked, row(1, -1, 1, 1), row(6, -1, 1, 1), row(3, -1, 1, width=1)],
         [empty],
     ]
     long = {**_LONG, "seed": int(rng.integers(2**31))}

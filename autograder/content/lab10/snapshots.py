@@ -86,7 +86,12 @@ _FILES = (
     "/home/you/mytorch/loss.py",
     f"{_PACKAGES}/tiny/data.py",
 )
-_TORCH = (f"{_PACKAGES}/torch/nn/functional.py", "/home/you/src/torch/nn/modules/linear.py")
+_TORCH = (
+    f"{_PACKAGES}/torch/nn/functional.py",
+    f"{_PACKAGES}/torch/optim/adam.py",
+    "/home/you/src/torch/nn/modules/linear.py",
+)
+_OTHERS = ("segment_alloc", "segment_free", "segment_map", "segment_unmap")
 
 
 def _frames(rng: np.random.Generator) -> list[dict[str, Any]]:
@@ -122,8 +127,9 @@ def drawn_snapshot(rng: np.random.Generator, n_events: int) -> dict[str, Any]:
     for number in range(n_events):
         kind = rng.random()
         rising = number < 0.6 * n_events
-        if number % 9 == 4:
-            events.append(_free(str(rng.choice(["segment_alloc", "segment_free"])), 7, 2**30))
+        if number % 9 == 4:  # a segment begins where a block of it does
+            addr = int(rng.choice([7, *live]))
+            events.append(_free(str(rng.choice(_OTHERS)), addr, 2**30))
         elif kind < (0.75 if rising else 0.3) or not live:
             addr = next(a for a in range(4096, 10**6, 512) if a not in live)
             live[addr] = 512 * int(rng.integers(1, 200))

@@ -132,7 +132,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         case(False, 5, 16),
         case(True, 6, 1, dtype="float32"),
         case(False, ragged(), 8, gain=3000.0),  # exp of such scores is inf
-        case(True, ragged(), 8, gain=3000.0),  # and some are far below a mask of -100
+        # So many heads that in one of them the first row's only score is below a mask of -1e4.
+        case(True, ragged(), 8, gain=1e8, batch=3, heads=3),
         large(True),
         large(False),
     ]
@@ -236,7 +237,8 @@ tiled_attention = Task(
         "rest_left_out": "Everything after the last whole block is left out.",
         "output_shared": "Another call changes the output of the one before. Make a new tensor in "
         "each call.",
-        "overflows": "exp overflows on large scores: subtract each row's maximum so far.",
+        "overflows": "On large scores exp overflows, or is 0 throughout a row: subtract each row's "
+        "maximum so far, which begins at -inf.",
         "changed": "Your function writes into q, k or v. Work on new tensors.",
         "another_dtype": "The output's dtype differs from q's. Make your buffers like q: "
         "torch.empty_like, or dtype=q.dtype.",

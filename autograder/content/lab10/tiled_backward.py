@@ -122,11 +122,11 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         inputs = {"kind": kind, **sizes, "seed": int(rng.integers(2**31))}
         return Case((part,), inputs, budget=budget)
 
-    def small(causal: bool, seq: int, block: int, gain: float = 1.0) -> Case:
+    def small(causal: bool, seq: int, block: int, gain: float = 1.0, **more: Any) -> Case:
         batch, heads, half = (int(n) for n in rng.integers(1, 4, 3))
         sizes = {"batch": batch, "heads": heads, "seq": seq, "head_dim": 2 * half, "block": block}
-        more = {"causal": causal, "dtype": "float64", "gain": gain}
-        return case(_GRADIENTS, "small", {**sizes, **more})
+        options = {"causal": causal, "dtype": "float64", "gain": gain, **more}
+        return case(_GRADIENTS, "small", {**sizes, **options})
 
     def large(part: str, kind: str, sizes: Mapping[str, int], causal: bool = True) -> Case:
         # Without a mask the meter is enough: a smaller budget after a larger one would find that
@@ -143,6 +143,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         small(True, ragged(), 8),
         small(True, 5, 16),
         small(False, ragged(), 8, gain=300.0),
+        # So many heads that in one of them the first row's only score is below a mask of -100.
+        small(True, ragged(), 8, gain=300.0, batch=4, heads=4),
         *(case(_SAVED, "kept", {**_KEPT, "causal": causal}) for causal in (False, True)),
         large(_SAVED, "many", _MANY),
         *(large(_PEAK, "one", sizes, causal) for causal, sizes in _ONE.items()),

@@ -92,7 +92,10 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _finding(tree: Tree, value: Any) -> Finding:
-    if not isinstance(value, dict) or not {"seconds", "reads", "hooks"} <= value.keys():
+    if (
+        not isinstance(value, dict)
+        or not {"seconds", "reads", "hooks", "others_stay"} <= value.keys()
+    ):
         return Finding(False, "The answers came back garbled.")
     if type(value["reads"]) is not int or value["reads"] <= 0:
         alone = ("root_left_out",) * (not tree["children"])
@@ -103,6 +106,9 @@ def _finding(tree: Tree, value: Any) -> Finding:
         return Finding(False, said, (*_explain(tree, got), *_left(value)))
     if value["reads"] < 2 * _calls(tree):
         return Finding(False, doubt=_UNREAD)
+    if value["others_stay"] is not True:
+        said = "The model had a hook of its own, and it's gone."
+        return Finding(False, said, ("others_removed",))
     left = tuple(_left(value))
     return Finding(not left, "Hooks are left on the modules." if left else "", left)
 
@@ -156,5 +162,7 @@ module_times = Task(
         "milliseconds": "Return seconds, not milliseconds.",
         "hooks_left": "Your hooks stay on the modules. Keep the handles that the register "
         "functions return, and remove() each.",
+        "others_removed": "You remove all hooks of the modules. Others may have registered some: "
+        "remove() your own handles only.",
     },
 )

@@ -124,7 +124,8 @@ def run_backward(
     """
     given = _queries_keys_values(batch, heads, seq, head_dim, seed, dtype, gain)
     leaves = [tensor.requires_grad_() for tensor in given]
-    weights = torch.linspace(-1, 1, seq * head_dim, dtype=given[0].dtype).view(seq, head_dim)
+    q = given[0].detach()
+    weights = torch.linspace(-1, 1, q.numel(), dtype=q.dtype).view(q.shape)
     if kind == "kept":
         kept, output = kept_after(lambda: attention(*leaves, block, causal), *leaves)
         return {"kept_bytes": kept, "sums": sums(output)}

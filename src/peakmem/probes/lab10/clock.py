@@ -95,19 +95,23 @@ def module_times(student: Namespace, tree: Spec) -> dict[str, Any]:
 def timed(function: Callable[..., Any], tree: Spec) -> dict[str, Any]:
     """Call `function(model, x)` on a model of `tree`, a module with `before`, `after`, `children`.
 
-    Returns the resulting `seconds`, the number of `reads` of the clock, and how many `hooks` are
-    left.
+    Returns the resulting `seconds`, the number of `reads` of the clock, how many `hooks` are left,
+    and whether the hook that the model had before is still there (`others_stay`).
     """
     clock = _Clock()
     model = _Worker(tree, clock)
+    before = model.register_forward_hook(lambda *_: None)
     with _in_force(clock, _globals_of(function)):
         found = function(model, torch.zeros(2))
+    others_stay = before.id in model._forward_hooks
+    before.remove()
     hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
     everywhere = (torch_modules._global_forward_hooks, torch_modules._global_forward_pre_hooks)
     left = hooks + sum(map(len, everywhere))
     for hooks_of_all in everywhere:
         hooks_of_all.clear()
-    return {"seconds": as_sent(found), "reads": clock.reads, "hooks": left}
+    results = {"seconds": as_sent(found), "reads": clock.reads}
+    return {**results, "hooks": left, "others_stay": others_stay}
 
 
 def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
