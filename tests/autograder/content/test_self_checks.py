@@ -13,7 +13,7 @@ from autograder.trials.answer_bank import read_bank
 from benchmarks.notebooks import solved_notebooks
 from tests.grading import cell_of, solved
 
-pytestmark = [pytest.mark.slow, pytest.mark.sandbox]
+pytestmark = pytest.mark.sandbox
 
 # Right in its own exercise, the import undoes another one: the check is there to say so.
 MEANT = "torch's checkpoint has replaced yours, in 4.2 too"
@@ -27,6 +27,12 @@ def sandbox(name):
 
 
 @pytest.mark.parametrize("name", lab_names())
+def test_the_solutions_run_without_an_error(sandbox, name):
+    assert list(_failures(sandbox, solved(name))) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", lab_names())
 def test_right_answers_pass_the_self_checks(sandbox, name):
     lab = find_lab(name)
     failed = [
@@ -37,6 +43,7 @@ def test_right_answers_pass_the_self_checks(sandbox, name):
     assert failed == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", lab_names())
 def test_control_work_that_is_missing_fails_them(sandbox, name):
     checks = {f"{task.id}-check" for task in find_lab(name).tasks if not task.needs_gpu}
