@@ -128,8 +128,9 @@ def evaluate_batches(
     $2^{16}$ inputs each. Parameters and inputs are scattered around 0. They are the same for the
     same seed, and exact in float32, so that a judge can compute them without torch.
 
-    A second call gets the model in evaluation mode, and the first batch alone: `again` is its loss,
-    and `evaluation` tells whether the mode is still the same.
+    A second call gets the model in evaluation mode with its first weight frozen, and the first batch
+    alone: `again` is its loss, `evaluation` tells whether the mode is still the same, and `frozen`
+    whether that weight alone still is.
     """
     import torch  # here, so that the other probes of this lab load no torch
     from torch import nn
@@ -164,11 +165,14 @@ def evaluate_batches(
         "unchanged": before == [parameter.sum().item() for parameter in model.parameters()],
         "grad_enabled": records,
     }
+    layers[0].weight.requires_grad_(False)
     once_more = function(model.eval(), batches(1))
     again = [torch.as_tensor(loss).detach().item() for loss in once_more]
     torch.set_grad_enabled(True)
     still = not any(module.training for module in model.modules())
-    return {**report, "again": again, "evaluation": still}
+    frozen = [not parameter.requires_grad for parameter in model.parameters()]
+    only_first = frozen[0] and not any(frozen[1:])
+    return {**report, "again": again, "evaluation": still, "frozen": only_first}
 
 
 def scatter_offset(seed: int, number: int) -> int:
