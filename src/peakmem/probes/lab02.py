@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Namespace, as_object, call_each
 from peakmem.probes.leak import measured_run
 
 __all__ = [
@@ -95,11 +94,12 @@ def largest_batch(student: Namespace, calls: Calls) -> Outcomes:
 
     The shape travels as a dict, and the student gets an object with its items as attributes.
     """
-    function = student.largest_batch
-    return call_each(
-        lambda seq, shape, budget_bytes: function(seq, SimpleNamespace(**shape), budget_bytes),
-        calls,
-    )
+
+    def largest(seq: int, shape: dict[str, Any], budget_bytes: int) -> Any:
+        with as_object(shape) as given:
+            return student.largest_batch(seq, given, budget_bytes)
+
+    return call_each(largest, calls)
 
 
 def predict_training(student: Namespace, calls: Calls) -> Outcomes:
@@ -107,10 +107,12 @@ def predict_training(student: Namespace, calls: Calls) -> Outcomes:
 
     The shape travels as a dict, and the student gets an object with its items as attributes.
     """
-    function = student.predict_training
-    return call_each(
-        lambda shape, batch, seq: function(SimpleNamespace(**shape), batch, seq), calls
-    )
+
+    def predict(shape: dict[str, Any], batch: int, seq: int) -> Any:
+        with as_object(shape) as given:
+            return student.predict_training(given, batch, seq)
+
+    return call_each(predict, calls)
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
