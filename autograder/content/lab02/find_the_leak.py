@@ -135,8 +135,8 @@ find_the_leak = leak_task(
             "a batch go once its loss is a number.",
             "frozen": "Your function leaves the parameters with requires_grad=False, so the caller "
             "can't train any more. Evaluate under `torch.no_grad()` instead.",
-            "thawed": "After your function a parameter that was frozen is trainable. Evaluate under "
-            "`torch.no_grad()` instead, which changes no parameter.",
+            "thawed": "After your function a parameter that was frozen is trainable. Evaluate "
+            "under `torch.no_grad()` instead, which changes no parameter.",
             "gradients_left_off": "After your function torch no longer records gradients. Use "
             "`with torch.no_grad():`, which lasts for its block only.",
             "left_in_eval": "After your function the model is in evaluation mode. Leave its mode "

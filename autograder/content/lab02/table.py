@@ -114,8 +114,8 @@ inconsistent_rows = Task(
         "5140. Multiply instead.",
         "divisibility_only": "You only ask whether the heads divide d_model. A row can fail even "
         "so, if d_head is another number.",
-        "multiples_pass": "You only ask for a remainder, and a width that is twice that of all heads "
-        "leaves none. Compare the two widths.",
+        "multiples_pass": "You only ask for a remainder, and a width that is twice that of all "
+        "heads leaves none. Compare the two widths.",
         "too_wide_only": "You only find the rows whose heads are wider than d_model together.",
         "too_narrow_only": "You only find the rows whose heads are narrower than d_model together.",
         "consistent_rows": "You return the rows that add up. Return those that do not.",

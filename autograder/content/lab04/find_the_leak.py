@@ -109,8 +109,8 @@ find_the_leak = leak_task(
             "the layers through checkpoint in segments of four, as the code given does.",
             "logs_twice": "Your log has each layer twice: hooks run again when a segment is "
             "recomputed. Note forward's values only.",
-            "inputs_changed": "Your function changes x, or the list of layers: x may even require a "
-            "gradient afterwards, which then stays in memory. They are the caller's.",
+            "inputs_changed": "Your function changes x, or the list of layers: x may even require "
+            "a gradient afterwards, which then stays in memory. They are the caller's.",
             "not_squared": "You log the mean of the outputs. Log the mean of their squares.",
         },
     ),

@@ -132,8 +132,8 @@ find_the_leak = leak_task(
             "the next step makes again.",
             "steps_uphill": "Your masters go uphill: subtract lr times the gradient.",
             "last_batch_left_out": "Your list has one loss too few: the last batch is missing.",
-            "batches_changed": "Your function changes the batches, or takes them out of the list. They "
-            "are the caller's: change the masters only.",
+            "batches_changed": "Your function changes the batches, or takes them out of the list. "
+            "They are the caller's: change the masters only.",
             "masters_replaced": "Your losses are right, but the given masters don't move: "
             "`masters[i] = ...` puts a new tensor into the list. Change the tensor itself, as "
             "`master -= ...` does.",

@@ -330,10 +330,10 @@ loss_scaler = Task(
         "`interval` is the one that grows.",
         "never_backs_off": "Your scale does not get smaller after an overflow, so the next step "
         "overflows as well. Multiply it by `backoff`.",
-        "changes_before_update": "Your scale changes in step or in unscale_. Only update changes it: "
-        "until then, what was scaled has the old scale.",
-        "sum_decides": "Your scaler takes large gradients for an overflow. Their sum or norm may be "
-        "inf while each of them is finite: look at every value.",
+        "changes_before_update": "Your scale changes in step or in unscale_. Only update changes "
+        "it: until then, what was scaled has the old scale.",
+        "sum_decides": "Your scaler takes large gradients for an overflow. Their sum or norm may "
+        "be inf while each of them is finite: look at every value.",
         "backs_off_late": "Your scale backs off one update too late. The update right after the "
         "skipped step has to do it.",
     },

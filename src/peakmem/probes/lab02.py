@@ -130,9 +130,9 @@ def evaluate_batches(
     $2^{16}$ inputs each. Parameters and inputs are scattered around 0. They are the same for the
     same seed, and exact in float32, so that a judge can compute them without torch.
 
-    A second call gets the model in evaluation mode with its first weight frozen, and the first batch
-    alone: `again` is its loss, `evaluation` tells whether the mode is still the same, and `frozen`
-    whether that weight alone still is.
+    A second call gets the model in evaluation mode with its first weight frozen, and the first
+    batch alone: `again` is its loss, `evaluation` tells whether the mode is still the same, and
+    `frozen` whether that weight alone still is frozen.
     """
     import torch  # here, so that the other probes of this lab load no torch
     from torch import nn

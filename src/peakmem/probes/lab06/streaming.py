@@ -30,13 +30,15 @@ def stream_forward(
 ) -> dict[str, Any]:
     """Run the student's `stream_forward` on layers tanh(x @ weight), whose weights are on a host.
 
-    `weights` and `x` are float64 arrays; where a weight comes again, so does its layer. Returns `output`, the output's values; `requires_grad`,
-    whether it does; `gradients_on`, whether torch still records gradients afterwards; `loads`, the
-    layers in the order of their load(); and `x_changed`, whether x or the list of layers is.
+    `weights` and `x` are float64 arrays; where a weight comes again, so does its layer. Returns
+    `output`, the output's values; `requires_grad`, whether it does; `gradients_on`, whether torch
+    still records gradients afterwards; `loads`, the layers in the order of their load(); and
+    `x_changed`, whether x or the list of layers is.
 
     With a `width`, layers are float32 and that wide, each filled with one of `fillings` / width,
-    and the input, which requires a gradient, is `rows` rows of ones. Returns `loads`, `requires_grad`, `corners` (the output's
-    first and last value), and if `metered`, `rise_bytes`, the device's peak beyond the input.
+    and the input, which requires a gradient, is `rows` rows of ones. Returns `loads`,
+    `requires_grad`, `corners` (the output's first and last value), and if `metered`, `rise_bytes`,
+    the device's peak beyond the input.
     """
     if width is not None:
         # A short first run: libraries allocate buffers then, and the meter would count them.
