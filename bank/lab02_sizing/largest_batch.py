@@ -307,12 +307,3 @@ def largest_batch(seq, shape, budget_bytes):
     count = (shape.vocab + shape.context) * d + n * (12 * d * d + 13 * d) + 2 * d
     one = 34 * seq * d + 5 * shape.n_heads * seq * seq
     return max(0, -(-(budget_bytes - 16 * count) // n) // one)
-
-
-# %% wrong: up_to_ten_thousand
-"""Tries no batch above 10,000."""
-def largest_batch(seq, shape, budget_bytes):
-    n, d = shape.n_layers, shape.d_model
-    parameters = (shape.vocab + shape.context + 2) * d + n * (12 * d * d + 13 * d)
-    one = n * (34 * seq * d + 5 * shape.n_heads * seq * seq)
-    return sum(16 * parameters + batch * one <= budget_bytes for batch in range(1, 10_001))
