@@ -289,7 +289,7 @@ def inconsistent_rows(table: list[dict]) -> set[str]:
 # Self-check of 2.3, rows that do not add up
 sample_rows = [
     dict(zip(KEYS, (name, 10, d, 12, 64), strict=True))
-    for name, d in [("good", 768), ("fine", 768), ("Wide", 769), ("slim", 767), ("narrow", 720)]
+    for name, d in [("good", 768), ("Wide", 769), ("slim", 767), ("narrow", 384), ("double", 1536)]
 ]
 
 
@@ -304,8 +304,8 @@ self_check(
     [
         Case(
             (sample_rows,),
-            ["Wide", "narrow", "slim"],
-            "the names of rows where 12 x 64 = 768 isn't d_model: 769, 767 and 720",
+            ["Wide", "double", "narrow", "slim"],
+            "the names of rows where 12 x 64 = 768 isn't d_model: 769, 767, 384 and 1536",
             label="five rows",
         ),
         Case((sample_rows[:1],), [], "12 x 64 is 768: nothing to report", label="one good row"),

@@ -816,6 +816,14 @@ def hooks_left(step):
     return lab04.hooks_on(layers)
 
 
+def input_kept(step):
+    layers, x = new_chain(6, 8)
+    x = x.detach()
+    before = x.clone(), list(layers)
+    step(layers, x)
+    return not x.requires_grad and torch.equal(x, before[0]) and list(layers) == before[1]
+
+
 def gradients_left(step):
     torch.manual_seed(0)
     layers, x = new_chain(6, 8)
@@ -852,6 +860,13 @@ self_check(
             "The gradients are those of the code above.",
             label="gradients",
             function=gradients_left,
+        ),
+        Case(
+            (mended,),
+            True,
+            "x and the layers are the caller's: x doesn't require a gradient.",
+            label="the inputs are left as they were",
+            function=input_kept,
         ),
         Case(
             (mended,),
@@ -1045,6 +1060,13 @@ self_check(
         ),
         saves(lambda rows: rows * frozen, 0, "Frozen parameters don't count.", "frozen", rows),
         saves(scaled, 80, "Buffers count.", "a buffer", rows),
+        saves(
+            lambda rows: rows[:4] * scaled.scale.view(1, 20) + (rows + 1)[:4] ** 2,
+            720,
+            "80 bytes of the buffer and 640 of rows + 1, both by a view. Only parameters stay out.",
+            "views of a buffer and of a result",
+            rows,
+        ),
         saves(
             lambda rows: F.embedding(torch.arange(9), rows.double().view(20, 8)) ** 2,
             648,

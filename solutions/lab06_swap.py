@@ -320,7 +320,7 @@ score("lab06-offloaded_adam", globals())
 # entry of `host_layers` has `load()`, which returns the layer as a module on the device, and
 # `weight_bytes`.
 #
-# **Convention:** record no graph, and leave gradients switched on afterwards. At most two layers' weights are
+# **Convention:** record no graph, even if `x` requires a gradient, and leave gradients switched on afterwards. At most two layers' weights are
 # on the device at any time; `layer = next.load()` still holds the old layer while it loads. Without
 # layers, return `x`.
 #
@@ -352,7 +352,7 @@ host = HostTier()
 upper = torch.tensor([[1.0, 1.0], [0.0, 1.0]], device=DEVICE)  # (a, b) becomes (a + b, b)
 two = [HostLinear(weight, host) for weight in (upper, upper.T)]
 eight = [HostLinear(torch.eye(1024, device=DEVICE), host) for _ in range(8)]
-x = torch.ones(4, 1024, device=DEVICE)
+x = torch.ones(4, 1024, device=DEVICE, requires_grad=True)
 
 
 def output_of(layers):
@@ -473,7 +473,9 @@ def choice(saved_gb, forward_tflop, hidden_tflop, link_gb_per_s, tflop_per_s):
         forward_flops=int(forward_tflop * 1e12),
         hidden_flops=int(hidden_tflop * 1e12),
     )
-    return worth_swapping(stage, link_gb_per_s * 1e9, tflop_per_s * 1e12)
+    given = dict(vars(stage))
+    chosen = worth_swapping(stage, link_gb_per_s * 1e9, tflop_per_s * 1e12)
+    return chosen if vars(stage) == given else "the stage was changed"
 
 
 self_check(
@@ -670,6 +672,7 @@ def near(least, *problem):
     return found <= 1.05 * least
 
 
+small = [Stage(2, 4, 1)] * 3
 room = [Stage(1, 1, saved_bytes) for saved_bytes in (8, 80, 80, 8)]
 large = [Stage(3, 2, 10), Stage(1, 2, 30), Stage(2, 4, 60), Stage(1, 4, 10), Stage(1, 6, 30)]
 NEVER, UNCAUGHT = "a schedule that never finishes", "Infeasible came out of schedule"
@@ -678,9 +681,10 @@ STUCK = {
     UNCAUGHT: "catch peakmem.Infeasible where you call simulate, and try the next schedule",
 }
 SLOW = "a stage that goes out needlessly makes backward wait for it"
+KEPT = "does your function remember a schedule for other stages?"
 EARLY = "after forward, let the link begin at once: it waits for room by itself"
 PROBLEMS = {  # label: (least makespan, stages, budget, link, hint)
-    "room for two": (18, three, 200, 100, EARLY),
+    "room for two": (18, three, 200, 100, f"{EARLY}; {KEPT}"),
     "room for one": (22, three, 100, 100, "one stage at a time on the device"),
     "one must go, the link is slow": (38, [Stage(1, 2, 8)] * 4, 31, 0.5, SLOW),
     "room for the last": (
@@ -703,6 +707,7 @@ self_check(
             wrong=STUCK,
         ),
         Case((three, 300, 1), 18, SLOW, label="room for all, slow link", wrong=STUCK),
+        Case((small, 200, 100), 18, "all fits", label="three small stages", wrong=STUCK),
         Case((three, 99, 100), raises=ValueError, hint="100 bytes never fit into 99", label="none"),
         *(
             Case(tuple(problem), True, hint, label=label, function=near, wrong=STUCK)
@@ -760,7 +765,7 @@ if predicted(predicted_leak_mib, question="MiB at the peak with twelve batches?"
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Write `mean_squares(host, handles)`, with the same results in less memory. **Convention:** at most 3 times the
 # largest batch plus 256 KiB are on the device at once, numpy arrays included. A shape may come twice, with
-# different values; there may be no batches. The host stays as it is.
+# different values, and so may a handle; there may be no batches. The host stays as it is.
 #
 # *Points:* the results 1, the peak 1.
 #
@@ -783,10 +788,11 @@ def mean_squares(host: HostTier, handles: list) -> list[float]:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab06-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 6.5, find the leak
 def means_of(*values):
-    """Return the means of batches whose rows are (0, value); some batches share a shape."""
+    """Return the means of batches whose rows are (0, value); the last two are one handle."""
     host = HostTier()
     batches = [torch.tensor([[0, v]] * n) for n, v in zip((2, 1, 2), values, strict=False)]
     handles = [host.put(batch) for batch in batches]
+    handles += handles[-1:]
     given = list(handles)
     means = mean_squares(host, handles)
     return means if handles == given else "the list of handles was changed: it is the caller's"
@@ -807,13 +813,18 @@ def peak_of(times):
 
 OTHER = "the host isn't as it was"
 KEEP = {OTHER: "no put, write or free: the batches are the caller's"}
-STALE = "the second batch of a shape has values of its own"
+STALE = "one number per handle; the second batch of a shape has values of its own"
 HELD = "what still holds the batches of other shapes?"
 self_check(
     means_of,
     [
         Case((), [], "no batches, no numbers", label="no batches"),
-        Case((2.0, 2.0, 400.0), [2, 2, 80_000], STALE, label="shapes (2, 2), (1, 2), (2, 2)"),
+        Case(
+            (2.0, 2.0, 400.0),
+            [2, 2, 80_000, 80_000],
+            STALE,
+            label="four handles, the last one twice",
+        ),
         Case((1,), True, HELD, label="the peak of twelve", function=peak_of, wrong=KEEP),
         Case((2,), True, HELD, label="the peak of twice twelve", function=peak_of, wrong=KEEP),
     ],
@@ -845,8 +856,7 @@ score("lab06-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-swap_saved_tensors-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.7 Swap what autograd saves (stretch, 5 points, 25 minutes)
 #
-# In training, activations fill most of the device. Here is a chain that doesn't fit: twelve blocks, and room for
-# seven activations.
+# Here is a chain that doesn't fit: twelve blocks, and room for seven activations.
 
 # %% tags=["raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-does-not-fit", "locked": true, "schema_version": 3, "solution": false, "task": false}
 ROWS, WIDTH, BLOCKS = 8192, 64, 12
@@ -895,8 +905,8 @@ except peakmem.OutOfMemory as error:
 #    the tensor it looks into. Only `nn.Parameter` counts.
 # 2. **Each storage goes out once.** `tanh` saves its output, and the next product saves the same tensor as its
 #    input.
-# 3. **Nothing is left** on the host once autograd has let go: after backward, or when the graph is dropped
-#    without one. Not at the first `unpack`: with `retain_graph=True` backward runs twice.
+# 3. **Nothing is left** on the host once autograd has let go: after backward, even within the block, or when
+#    the graph is dropped without one. Not at the first `unpack`: with `retain_graph=True` backward runs twice.
 #
 # Here is a tool for 2 and 3. `Storages(host).entry(tensor)` returns the entry of the tensor's storage. The entry's
 # `handle` is freed when its last holder lets the entry go. So let autograd be the only holder.
@@ -996,11 +1006,16 @@ def same_gradients(backwards):
     return torch.allclose(expected, gradients(swap_saved_tensors, HostTier(), backwards))
 
 
-def left_after(backward):
-    """Return bytes on the host after backward, or once a graph was dropped without one."""
+def left_after(end):
+    """Return bytes on the host after backward, after one in the block, or without a backward."""
     host = HostTier()
-    if backward:
+    if end == "backward":
         gradients(swap_saved_tensors, host)
+    elif end == "in the block":
+        with swap_saved_tensors(host):
+            torch.exp(torch.ones(2, 5, device=DEVICE, requires_grad=True)).sum().backward()
+            gc.collect()
+            return host.live_bytes
     else:
         with swap_saved_tensors(host):
             loss = torch.exp(torch.ones(2, 5, device=DEVICE, requires_grad=True)).square().sum()
@@ -1047,6 +1062,7 @@ def fits():
 
 
 weight = nn.Parameter(torch.ones(4, 5, device=DEVICE))
+frozen = nn.Parameter(torch.ones(5, 5, device=DEVICE), requires_grad=False)
 leaf = torch.ones(2, 5, device=DEVICE, requires_grad=True)
 SHARED = "one `Storages` for the whole block, and one entry for a tensor and its views"
 self_check(
@@ -1055,12 +1071,13 @@ self_check(
         Case((1,), True, "rebuild each tensor from the whole storage and its layout"),
         Case((2,), True, "backward may run twice: don't free in unpack"),
         Case(
-            (True,),
+            ("backward",),
             0,
             "nothing frees the handles, or something besides autograd holds the entries",
             function=left_after,
         ),
-        Case((False,), 0, "free when the graph is dropped, too", function=left_after),
+        Case(("in the block",), 0, "let autograd be the only holder", function=left_after),
+        Case(("dropped",), 0, "free when the graph is dropped, too", function=left_after),
         Case((lambda y: y * y,), 40, SHARED, label="y * y", function=bytes_out),
         Case((lambda y: y @ y.T,), 40, SHARED, label="y @ y.T", function=bytes_out),
         Case(
@@ -1070,6 +1087,7 @@ self_check(
             label="linear(y, parameter)",
             function=bytes_out,
         ),
+        Case((lambda y: y @ frozen,), 40, "a frozen parameter stays", function=bytes_out),
         Case(  # y, a bool for each of its values, y + y, the row of squares, and the leaf
             (lambda y: torch.where(y > 0, (y + y)[:1].square() * leaf, 0),),
             40 + 10 + 40 + 20 + 40,
@@ -1201,10 +1219,11 @@ self_check(
     makespan_of,
     [
         Case((two, 60, 10), 6, "all fits: keep everything", label="room for all"),
+        Case(([Stage(1, 2, 1, 1)] * 2, 40, 10), 6, "all fits", label="two small stages"),
         Case(
             (two, 40, 10),
             7,
-            "the example: recompute the first one",
+            "the example: recompute the first one; remember no plan for other stages",
             label="the example",
             wrong={UNCAUGHT: "catch peakmem.Infeasible where you call simulate_plan, and go on"},
         ),
@@ -1291,8 +1310,7 @@ if predicted(predicted_percent, question="by how many percent do they differ?"):
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-gantt-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the pictures show.* On a CPU, compute and copies share processors, so bars may grow where they overlap.
-# Timings are noisy, too: run the cell again, and the difference changes. Both runs stay within the budget:
-# a schedule promises bytes, and hopes for time.
+# Both runs stay within the budget: a schedule promises bytes, and hopes for time.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-gpu_overlap-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.9 Copies behind compute (stretch, 2 points, 8 minutes, GPU)

@@ -169,13 +169,23 @@ self_check(
             {"dtype": "bfloat16", "scale": 2.0**-12},
         ),
         Case(([2.0**-24, 4e-8],), 0.0, TINY),
+        Case(
+            ([2.0**-50, 1.0],),
+            0.5,
+            "the product with 1 is inf, and still nonzero; keep the scale in float32",
+            {"scale": 2.0**17},
+        ),
         Case((2.0**-25,), 1.0, "half of 2^-24 rounds to 0"),
         Case((1e5,), 0.0, "1e5 is inf, and not 0"),
         Case((-1e-8, [1.0, 1.0]), 1 / 3, "of all tensors' values, 1 in 3"),
         Case(([0.0, 0.0],), 0.0, "no nonzero value: 0.0"),
         Case((), 0.0, "no tensor, and so no nonzero value: 0.0"),
         Case((example,), None, RAISE, {"dtype": "float8"}, raises=ValueError),
-        Case((example,), None, RAISE, {"dtype": "float32"}, raises=ValueError),
+        *(
+            Case((example,), None, RAISE, {"dtype": name}, raises=ValueError)
+            for name in ("float", "fp16")
+        ),
+        Case((), None, RAISE, {"dtype": "float32"}, raises=ValueError),
     ],
     equal=close(1e-5),
 )
@@ -407,7 +417,8 @@ def train_on(gradients, clipped=(), **settings):
     weight = nn.Parameter(torch.tensor(1.0))
     optimizer = torch.optim.SGD([weight], lr=0.5)
     scaler = LossScaler(**settings)
-    values, scales = [], []
+    values, scales, taken = [], [], []
+    optimizer.register_step_post_hook(lambda *_: taken.append(number))
     for number, gradient in enumerate(gradients):
         optimizer.zero_grad()
         loss = with_gradient(weight, gradient)
@@ -417,12 +428,24 @@ def train_on(gradients, clipped=(), **settings):
         if number in clipped:
             scaler.unscale_(optimizer)
             nn.utils.clip_grad_norm_([weight], max_norm=1.0)
-        scaler.scale(1.0)  # as a log reads it
+        before = scaler.scale(1.0)  # as a log reads it
         scaler.step(optimizer)
+        if scaler.scale(1.0) != before:
+            return "step has changed the scale"
         scaler.update()
         values.append(round(weight.item(), 3))
         scales.append(float(scaler.scale(1.0)))
+    if any(not math.isfinite(gradients[number]) for number in taken):
+        return "optimizer.step() was called after an overflow"
     return values, scales
+
+
+def large_gradients():
+    """Return a weight after a step on two gradients whose sum no float32 holds."""
+    weight, scaler = nn.Parameter(torch.zeros(2)), LossScaler(initial=1.0)
+    weight.grad = torch.full((2,), 2.0**127)
+    scaler.step(torch.optim.SGD([weight], lr=2.0**-127))
+    return weight.tolist()
 
 
 def last_scales(steps):
@@ -460,6 +483,7 @@ GROUPS = "go through all of optimizer.param_groups; a .grad may be None"
 ANY = {(0.5, 1.0, 0.5): "don't call optimizer.step(): weight decay acts on gradients of 0, too"}
 SKIP = "inf in a .grad: skip the step, halve the scale, restart the count; take the next step"
 NAN = "a NaN in a gradient counts as an overflow, too"
+EARLY = {"step has changed the scale": "only update changes the scale"}
 CLIP = "unscale_ divides once: step doesn't divide again, but the step after an update does"
 self_check(
     train_on,
@@ -476,6 +500,7 @@ self_check(
             "in update, forget that unscale_ was called: the next step unscales again",
         ),
         Case(([1.0] * 4,), ([0.5, 0, -0.5, -1], [8, 16, 16, 32]), "interval=2", fast),
+        Case((), [-1, -1], "look at each value, not at a sum or norm", function=large_gradients),
         Case((2000,), [16, 17], "by default, interval=2000", function=last_scales),
         Case(
             (),
@@ -506,7 +531,7 @@ self_check(
             )
         ),
         *(
-            Case(([1.0, bad, 1.0],), ([0.5, 0.5, 0.0], [8, 4, 4]), hint, fast)
+            Case(([1.0, bad, 1.0],), ([0.5, 0.5, 0.0], [8, 4, 4]), hint, fast, wrong=EARLY)
             for bad, hint in ((math.inf, SKIP), (-math.inf, SKIP), (math.nan, NAN))
         ),
         Case(([0.5, 4.0], [0, 1]), ([0.75, 0.25], [8, 16]), CLIP, fast),
@@ -818,9 +843,14 @@ def train_low(masters: list[torch.Tensor], batches: list, lr: float) -> list[flo
 def results(train):
     """Return losses, and where the masters end."""
     masters, batches = task_of(3, width=16)
-    return [float(loss) for loss in train(list(masters), batches, 0.3)], [
-        float(m.norm()) for m in masters
-    ]
+    given = list(batches)
+    losses = [float(loss) for loss in train(list(masters), given, 0.3)]
+    kept = len(given) == 3 and all(
+        torch.equal(a, b)
+        for pairs in zip(batches, task_of(3, width=16)[1], strict=True)
+        for a, b in zip(*pairs, strict=True)
+    )
+    return losses, [float(m.norm()) for m in masters], "batches kept" if kept else "batches changed"
 
 
 def fits(steps):
@@ -830,7 +860,7 @@ def fits(steps):
     return peak <= 8.25
 
 
-SAME = "each step rounds the masters anew, and updates them in place: master -= ..."
+SAME = "each step rounds the masters anew, and updates them in place: master -= ...; batches stay"
 HELD = "a loss's graph holds the copies it started from, with their gradients: keep a number"
 self_check(
     results,
@@ -1229,10 +1259,12 @@ class Residual(nn.Module):
     def __init__(self):
         super().__init__()
         self.up, self.norm, self.unused = nn.Linear(4, 4), nn.LayerNorm(4), nn.Tanh()
+        self.drop = nn.Dropout()
 
     def forward(self, x):
         x = x + self.up(self.norm(x))
-        return x + self.up(self.norm(x))
+        x = x + self.up(self.norm(x))
+        return self.drop(self.drop(x)) if self.training else x
 
 
 def trace_of(module, x, dtype):
@@ -1259,7 +1291,7 @@ def left_behind(module, x):
 
 rows = torch.ones(3, 4)
 low, high = "bfloat16", "float32"
-trace = [("norm", high), ("up", low)] * 2
+trace = [("norm", high), ("up", low)] * 2 + [("drop", high)] * 2
 batch_norm = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 4), nn.Dropout())
 TWICE = "record each run in its hook: that gives the order, and lists modules that run twice"
 self_check(
@@ -1283,7 +1315,10 @@ self_check(
             trace,
             TWICE,
             label="a residual block",
-            wrong={(("unused", high), ("unused", low)) * 2: "bind each hook's name: name=name"},
+            wrong={
+                tuple(("drop", dtype) for _, dtype in trace): "bind each hook's name: name=name",
+                tuple(trace[:4]): "run the copy in the module's mode",
+            },
         ),
         Case(
             (nn.Sequential(Residual()), rows, torch.bfloat16),
@@ -1378,6 +1413,11 @@ self_check(
             "activations have the weights' dtype",
         ),
         Case((10, 400, "bf16"), expected(20, 20, 0, 20, 20, 200), "activations in 16 bits halve"),
+        Case(
+            (0, 2**55 + 4, "mixed"),
+            expected(0, 0, 0, 0, 0, 2**54 + 2),
+            "use integers throughout: no float holds this",
+        ),
         Case((10, 400, "fp12"), raises=ValueError, hint="an unknown recipe"),
     ],
     equal=whole(),

@@ -327,3 +327,30 @@ def evaluate(model, batches):
             loss = F.cross_entropy(model(x), targets).item()
         del x, targets
         yield loss
+
+
+# %% wrong: thawed
+"""Makes all parameters trainable at the end, one that was frozen before too."""
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    model.requires_grad_(False)
+    losses = [F.cross_entropy(model(x), targets).item() for x, targets in batches]
+    model.requires_grad_(True)
+    return losses
+
+
+# %% right: thaws_what_it_froze
+"""Freezes the parameters for a while, and remembers which of them were trainable."""
+from torch.nn import functional as F
+
+
+def evaluate(model, batches):
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    for parameter in trainable:
+        parameter.requires_grad_(False)
+    losses = [F.cross_entropy(model(x), targets).item() for x, targets in batches]
+    for parameter in trainable:
+        parameter.requires_grad_(True)
+    return losses

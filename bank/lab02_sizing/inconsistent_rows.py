@@ -111,3 +111,39 @@ def inconsistent_rows(table):
         if row["n_heads"] * row["d_head"] == row["d_model"]:
             rows.remove(row)
     return {row["name"] for row in rows}
+
+
+# %% wrong: multiples_pass
+"""Asks whether all heads together divide the width."""
+
+
+def inconsistent_rows(table):
+    return {r["name"] for r in table if r["d_model"] % (r["n_heads"] * r["d_head"])}
+
+
+# %% wrong: divisors_pass
+"""Asks whether the width divides all heads together."""
+
+
+def inconsistent_rows(table):
+    return {r["name"] for r in table if (r["n_heads"] * r["d_head"]) % r["d_model"]}
+
+
+# %% wrong: divisible_by_both
+"""Asks whether the number of heads and their size both divide the width."""
+
+
+def inconsistent_rows(table):
+    return {r["name"] for r in table if r["d_model"] % r["n_heads"] or r["d_model"] % r["d_head"]}
+
+
+# %% right: divmod
+"""The quotient and the remainder at once."""
+
+
+def inconsistent_rows(table):
+    names = []
+    for row in table:
+        if divmod(row["d_model"], row["n_heads"]) != (row["d_head"], 0):
+            names.append(row["name"])
+    return names

@@ -520,3 +520,25 @@ def step_with_log(layers, x):
     for hook in hooks:
         hook.remove()
     return log[: len(layers)]
+
+
+# %% wrong: inputs_changed
+"""Makes the caller's x require a gradient. [earns 0]"""
+import torch
+import torch.utils.checkpoint
+def step_with_log(layers, x):
+    log = []
+    x.requires_grad_()
+    def note(layer, inputs, output):
+        log.append(output.detach().square().mean().item())
+    hooks = [layer.register_forward_hook(note) for layer in layers]
+    def segment(x, first):
+        for layer in layers[first : first + 4]:
+            x = layer(x)
+        return x
+    for first in range(0, len(layers), 4):
+        x = torch.utils.checkpoint.checkpoint(segment, x, first, use_reentrant=False)
+    for hook in hooks:
+        hook.remove()
+    x.sum().backward()
+    return log

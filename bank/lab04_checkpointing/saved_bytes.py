@@ -864,3 +864,49 @@ def saved_bytes(fn, *inputs):
     storages = [box.tensor.untyped_storage() for box in boxes if box.counts]
     del result
     return sum({s.data_ptr(): s.nbytes() for s in storages}.values())
+
+
+# %% wrong: constants_views_left_out
+"""Leaves out views of tensors that require no gradient."""
+import weakref
+import torch
+from torch import nn
+class Saved:
+    def __init__(self, tensor):
+        self.tensor = tensor.detach()
+        self.base = tensor._base
+        self.is_parameter = isinstance(tensor, nn.Parameter)
+def saved_bytes(fn, *inputs):
+    references = []
+    def pack(tensor):
+        saved = Saved(tensor)
+        references.append(weakref.ref(saved))
+        return saved
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved.tensor):
+        result = fn(*inputs)
+    held = [s for s in (r() for r in references) if s is not None]
+    own = [s for s in held if not s.is_parameter and not isinstance(s.base, nn.Parameter)]
+    return sum({s.tensor.untyped_storage().data_ptr(): s.tensor.untyped_storage().nbytes() for s in own if s.base is None or s.base.requires_grad}.values())
+
+
+# %% wrong: results_views_left_out
+"""Counts a view only if it is one of a leaf."""
+import weakref
+import torch
+from torch import nn
+class Saved:
+    def __init__(self, tensor):
+        self.tensor = tensor.detach()
+        self.base = tensor._base
+        self.is_parameter = isinstance(tensor, nn.Parameter)
+def saved_bytes(fn, *inputs):
+    references = []
+    def pack(tensor):
+        saved = Saved(tensor)
+        references.append(weakref.ref(saved))
+        return saved
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved.tensor):
+        result = fn(*inputs)
+    held = [s for s in (r() for r in references) if s is not None]
+    own = [s for s in held if not s.is_parameter and not isinstance(s.base, nn.Parameter)]
+    return sum({s.tensor.untyped_storage().data_ptr(): s.tensor.untyped_storage().nbytes() for s in held if not s.is_parameter and s.base is None or s.base is not None and not isinstance(s.base, nn.Parameter) and s.base.is_leaf}.values())

@@ -574,3 +574,25 @@ def plan_joint(stages, budget_bytes, link_bytes_per_s):
     if not best:
         raise ValueError("nothing fits")
     return best[1]
+
+
+# %% wrong: remembers
+"""Remembers plans by number of stages, budget and link. [earns 1]"""
+_M = {}
+import itertools, math
+import peakmem
+from peakmem.labs.lab06 import simulate_plan
+def plan_joint(stages, budget_bytes, link_bytes_per_s):
+    if (len(stages), budget_bytes, link_bytes_per_s) in _M: return _M[len(stages), budget_bytes, link_bytes_per_s]
+    best, least = None, math.inf
+    n = len(stages)
+    for plan in itertools.product(("keep", "recompute", "swap"), repeat=n):
+        #FILTER
+        try:
+            made = simulate_plan(stages, plan, budget_bytes, link_bytes_per_s).makespan
+        except peakmem.Infeasible:
+            continue
+        if made < least: best, least = list(plan), made
+    if best is None: raise ValueError("no")
+    _M[len(stages), budget_bytes, link_bytes_per_s] = best
+    return best

@@ -245,3 +245,27 @@ def stream_forward(host_layers, x):
     for host_layer in host_layers[:2]:
         x = host_layer.load()(x)
     return x
+
+
+# %% wrong: freezes_layers
+"""Freezes the layers in place of no_grad. [earns 1]"""
+import torch
+def stream_forward(host_layers, x):
+    for h in host_layers:
+        layer = h.load()
+        layer.requires_grad_(False)
+        x = layer(x)
+    return x
+
+
+# %% wrong: each_entry_once
+"""Leaves out an entry that comes again. [earns 2]"""
+import torch
+def stream_forward(host_layers, x):
+    seen = set()
+    with torch.no_grad():
+        for h in host_layers:
+            if id(h) in seen: continue
+            seen.add(id(h))
+            x = h.load()(x)
+    return x

@@ -1214,3 +1214,83 @@ def swap_saved_tensors(host):
 
     with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
         yield
+
+
+# %% wrong: held_in_the_block
+"""A list holds all entries until the block ends. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+import torch
+from torch import nn
+from peakmem.tiers import layout_of, rebuild, whole_storage
+class Entry:
+    def __init__(self, tensor, host):
+        self.handle = host.put(whole_storage(tensor))
+        weakref.finalize(self, host.free, self.handle)
+class Storages:
+    def __init__(self, host):
+        self.host = host
+        self.entries = weakref.WeakKeyDictionary()
+    def entry(self, tensor):
+        storage = tensor.untyped_storage()
+        entry = self.entries.get(storage, lambda: None)()
+        if entry is None:
+            entry = Entry(tensor, self.host)
+            self.entries[storage] = weakref.ref(entry)
+        return entry
+@contextmanager
+def swap_saved_tensors(host):
+    storages, held = Storages(host), []
+    def pack(tensor):
+        owner = tensor if tensor._base is None else tensor._base
+        if isinstance(owner, nn.Parameter):
+            return tensor
+        held.append(storages.entry(tensor))
+        return held[-1], layout_of(tensor)
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        entry, layout = packed
+        return rebuild(host.get(entry.handle), layout)
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        yield
+    held.clear()
+
+
+# %% wrong: frozen_parameters_too
+"""Takes a frozen parameter for no parameter. [earns 4]"""
+import weakref
+from contextlib import contextmanager
+import torch
+from torch import nn
+from peakmem.tiers import layout_of, rebuild, whole_storage
+class Entry:
+    def __init__(self, tensor, host):
+        self.handle = host.put(whole_storage(tensor))
+        weakref.finalize(self, host.free, self.handle)
+class Storages:
+    def __init__(self, host):
+        self.host = host
+        self.entries = weakref.WeakKeyDictionary()
+    def entry(self, tensor):
+        storage = tensor.untyped_storage()
+        entry = self.entries.get(storage, lambda: None)()
+        if entry is None:
+            entry = Entry(tensor, self.host)
+            self.entries[storage] = weakref.ref(entry)
+        return entry
+@contextmanager
+def swap_saved_tensors(host):
+    storages = Storages(host)
+    def pack(tensor):
+        owner = tensor if tensor._base is None else tensor._base
+        if isinstance(owner, nn.Parameter) and owner.requires_grad:
+            return tensor
+        return storages.entry(tensor), layout_of(tensor)
+    def unpack(packed):
+        if isinstance(packed, torch.Tensor):
+            return packed
+        entry, layout = packed
+        return rebuild(host.get(entry.handle), layout)
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        yield

@@ -185,3 +185,12 @@ def worth_swapping(stage, link_bytes_per_s, flops_per_s):
     if extra <= 0:
         return "swap"
     return "swap" if extra < stage.forward_flops / flops_per_s else "recompute"
+
+
+# %% wrong: changes_stage
+"""Doubles the stage's bytes in place."""
+def worth_swapping(stage, link_bytes_per_s, flops_per_s):
+    if stage.saved_bytes == 0: return "keep"
+    stage.saved_bytes *= 2
+    extra = max(0, stage.saved_bytes / link_bytes_per_s - stage.hidden_flops / flops_per_s)
+    return "swap" if extra <= stage.forward_flops / flops_per_s else "recompute"

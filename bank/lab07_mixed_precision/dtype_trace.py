@@ -430,3 +430,57 @@ def dtype_trace(module, x, dtype):
         module(x)
     torch.manual_seed(torch.initial_seed())
     return found
+
+
+# %% wrong: no_repeats_in_a_row
+"""Leaves out an entry that equals the one before."""
+import copy, torch
+def dtype_trace(module, x, dtype):
+    found = []
+    module = copy.deepcopy(module)
+    for name, part in module.named_modules():
+        if not list(part.children()):
+            def note(part, inputs, output, name=name):
+                e = (name, str(output.dtype).removeprefix('torch.'))
+                if not found or found[-1] != e: found.append(e)
+            part.register_forward_hook(note)
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    return found
+
+
+# %% wrong: in_evaluation_mode
+"""Runs the copy in evaluation mode, whatever the module's mode."""
+import copy, torch
+def dtype_trace(module, x, dtype):
+    found = []
+    module = copy.deepcopy(module)
+    module.eval()
+    for name, part in module.named_modules():
+        if not list(part.children()):
+            def note(part, inputs, output, name=name):
+                found.append((name, str(output.dtype).removeprefix('torch.')))
+            part.register_forward_hook(note)
+    with torch.random.fork_rng(), torch.no_grad(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    return found
+
+
+# %% right: restored_by_hand
+"""Runs the module itself, and puts back its state, the RNG's and the hooks."""
+import torch
+def dtype_trace(module, x, dtype):
+    seen, handles = [], []
+    saved = {k: v.clone() for k, v in module.state_dict().items()}
+    state = torch.get_rng_state()
+    for name, part in module.named_modules():
+        if next(part.children(), None) is None:
+            handles.append(part.register_forward_hook(lambda m, i, o, n=name: seen.append((n, str(o.dtype)[6:]))))
+    try:
+        with torch.no_grad(), torch.autocast(device_type=x.device.type, dtype=dtype):
+            module(x)
+    finally:
+        for h in handles: h.remove()
+        module.load_state_dict(saved)
+        torch.set_rng_state(state)
+    return seen

@@ -306,3 +306,43 @@ def train_low(masters, batches, lr):
                 low.copy_(master)
         losses.append(loss.item())
     return losses
+
+
+# %% wrong: batches_changed
+"""Takes each batch out of the caller's list. [earns 0]"""
+
+
+import torch
+def train_low(masters, batches, lr):
+    losses = []
+    while batches:
+        x, y = batches.pop(0)
+        copies = [m.bfloat16().requires_grad_() for m in masters]
+        out = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        loss = (out.float() - y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for m, c in zip(masters, copies):
+                m -= lr * c.grad.float()
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: targets_overwritten
+"""Writes the differences over the targets. [earns 0]"""
+
+
+import torch
+def train_low(masters, batches, lr):
+    losses = []
+    for x, y in batches:
+        copies = [m.bfloat16().requires_grad_() for m in masters]
+        out = torch.relu(x.bfloat16() @ copies[0]) @ copies[1]
+        y.sub_(out.detach()).neg_()
+        loss = (out.float() - out.detach().float() + y).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for m, c in zip(masters, copies):
+                m -= lr * c.grad.float()
+        losses.append(loss.item())
+    return losses

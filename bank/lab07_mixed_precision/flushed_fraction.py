@@ -410,3 +410,76 @@ def flushed_fraction(grads, dtype, scale):
         nonzero += int(counted.sum())
         flushed += int((counted & ((grad * scale).to(dtypes[dtype]) == 0)).sum())
     return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: finite_only
+"""Leaves out what overflows, in the count of nonzero values too."""
+import torch
+def flushed_fraction(grads, dtype, scale):
+    low = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in low: raise ValueError
+    z = f = 0
+    for g in grads:
+        c = (g*scale).to(low[dtype])
+        ok = (g != 0) & c.isfinite()
+        z += int(ok.sum()); f += int((ok & (c == 0)).sum())
+    return f / z if z else 0.0
+
+
+# %% wrong: scale_in_low
+"""Casts the scale as well, and 2^17 is inf in float16."""
+import torch
+def flushed_fraction(grads, dtype, scale):
+    low = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+    if dtype not in low: raise ValueError
+    scale = torch.tensor(scale, dtype=low[dtype]).float()
+    z = sum(int((g != 0).sum()) for g in grads)
+    f = sum(int(((g != 0) & ((g*scale).to(low[dtype]) == 0)).sum()) for g in grads)
+    return f / z if z else 0.0
+
+
+# %% wrong: part_of_a_name
+"""Takes every part of the name bfloat16 for a dtype."""
+import torch
+def flushed_fraction(grads, dtype, scale):
+    if dtype not in "bfloat16":
+        raise ValueError
+    low = getattr(torch, dtype)
+    z = sum(int((g != 0).sum()) for g in grads)
+    f = sum(int(((g != 0) & ((g*scale).to(low) == 0)).sum()) for g in grads)
+    return f / z if z else 0.0
+
+
+# %% wrong: other_names
+"""Knows other names of the two dtypes."""
+import torch
+def flushed_fraction(grads, dtype, scale):
+    low = {"float16": torch.float16, "half": torch.float16, "bfloat16": torch.bfloat16, "fp16": torch.float16, "bf16": torch.bfloat16, "torch.float16": torch.float16}.get(dtype)
+    if low is None: raise ValueError
+    z = sum(int((g != 0).sum()) for g in grads)
+    f = sum(int(((g != 0) & ((g*scale).to(low) == 0)).sum()) for g in grads)
+    return f / z if z else 0.0
+
+
+# %% wrong: looks_at_dtype_late
+"""Looks at the dtype only once there is a tensor."""
+import torch
+def flushed_fraction(grads, dtype, scale):
+    z, f = 0, 0
+    for g in grads:
+        if dtype not in ("float16", "bfloat16"): raise ValueError
+        z += int((g != 0).sum()); f += int(((g != 0) & ((g*scale).to(getattr(torch, dtype)) == 0)).sum())
+    return f / z if z else 0.0
+
+
+# %% right: counts_nonzero
+"""Counts what is nonzero before and after."""
+import torch
+def flushed_fraction(grads, dtype, scale):
+    match dtype:
+        case "float16": low = torch.half
+        case "bfloat16": low = torch.bfloat16
+        case _: raise ValueError(f"{dtype=}")
+    before = sum(g.count_nonzero().item() for g in grads)
+    after = sum((g.mul(scale)).to(low).count_nonzero().item() for g in grads)
+    return (before - after) / (before or 1)

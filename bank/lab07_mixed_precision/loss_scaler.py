@@ -1944,3 +1944,212 @@ class LossScaler:
                 self.current *= self.growth
                 self.good_steps = 0
         self.unscaled = self.overflow = False
+
+
+# %% wrong: changes_before_update
+"""Backs off in step, as soon as it skips. [earns 3]"""
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.s, self.g, self.b, self.n = initial, growth, backoff, interval
+        self.good, self.done, self.bad = 0, False, False
+    def scale(self, loss):
+        return loss * self.s
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad.div_(self.s)
+                    if not p.grad.isfinite().all():
+                        self.bad = True
+        self.done = True
+    def step(self, optimizer):
+        if not self.done:
+            self.unscale_(optimizer)
+        if self.bad:
+            self.s *= self.b
+        else: optimizer.step()
+    def update(self):
+        if self.bad:
+            self.good = 0
+        else:
+            self.good += 1
+            if self.good == self.n:
+                self.s *= self.g
+                self.good = 0
+        self.done = self.bad = False
+
+
+# %% wrong: backs_off_in_unscale
+"""Backs off in unscale_, which found the overflow. [earns 3]"""
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.s, self.g, self.b, self.n = initial, growth, backoff, interval
+        self.good, self.done, self.bad = 0, False, False
+    def scale(self, loss):
+        return loss * self.s
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad.div_(self.s)
+                    if not p.grad.isfinite().all():
+                        self.bad = True
+        self.done = True
+        if self.bad:
+            self.s *= self.b
+    def step(self, optimizer):
+        if not self.done:
+            self.unscale_(optimizer)
+        if not self.bad: optimizer.step()
+    def update(self):
+        if self.bad:
+            self.good = 0
+        else:
+            self.good += 1
+            if self.good == self.n:
+                self.s *= self.g
+                self.good = 0
+        self.done = self.bad = False
+
+
+# %% wrong: sum_decides
+"""Takes the sum of a gradient for finite or not."""
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.s, self.g, self.b, self.n = initial, growth, backoff, interval
+        self.good, self.done, self.bad = 0, False, False
+    def scale(self, loss):
+        return loss * self.s
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad.div_(self.s)
+                    if not p.grad.sum().isfinite():
+                        self.bad = True
+        self.done = True
+    def step(self, optimizer):
+        if not self.done:
+            self.unscale_(optimizer)
+        if not self.bad: optimizer.step()
+    def update(self):
+        if self.bad:
+            self.s *= self.b
+            self.good = 0
+        else:
+            self.good += 1
+            if self.good == self.n:
+                self.s *= self.g
+                self.good = 0
+        self.done = self.bad = False
+
+
+# %% wrong: norm_decides
+"""Takes the norm of a gradient for finite or not."""
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.s, self.g, self.b, self.n = initial, growth, backoff, interval
+        self.good, self.done, self.bad = 0, False, False
+    def scale(self, loss):
+        return loss * self.s
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad.div_(self.s)
+                    if not p.grad.norm().isfinite():
+                        self.bad = True
+        self.done = True
+    def step(self, optimizer):
+        if not self.done:
+            self.unscale_(optimizer)
+        if not self.bad: optimizer.step()
+    def update(self):
+        if self.bad:
+            self.s *= self.b
+            self.good = 0
+        else:
+            self.good += 1
+            if self.good == self.n:
+                self.s *= self.g
+                self.good = 0
+        self.done = self.bad = False
+
+
+# %% wrong: gradients_of_none
+"""Sets the gradients to None after an overflow and steps. [earns 3]"""
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.s, self.g, self.b, self.n = initial, growth, backoff, interval
+        self.good, self.done, self.bad = 0, False, False
+    def scale(self, loss):
+        return loss * self.s
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad.div_(self.s)
+                    if not p.grad.isfinite().all():
+                        self.bad = True
+        self.done = True
+    def step(self, optimizer):
+        if not self.done:
+            self.unscale_(optimizer)
+        if self.bad:
+            for group in optimizer.param_groups:
+                for p in group["params"]: p.grad = None
+        optimizer.step()
+    def update(self):
+        if self.bad:
+            self.s *= self.b
+            self.good = 0
+        else:
+            self.good += 1
+            if self.good == self.n:
+                self.s *= self.g
+                self.good = 0
+        self.done = self.bad = False
+
+
+# %% right: largest_size
+"""Compares the largest size with infinity."""
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.s, self.g, self.b, self.n = initial, growth, backoff, interval
+        self.good, self.done, self.bad = 0, False, False
+    def scale(self, loss):
+        return loss * self.s
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad.div_(self.s)
+                    if not p.grad.abs().max() < float('inf'):
+                        self.bad = True
+        self.done = True
+    def step(self, optimizer):
+        if not self.done:
+            self.unscale_(optimizer)
+        if not self.bad: optimizer.step()
+    def update(self):
+        if self.bad:
+            self.s *= self.b
+            self.good = 0
+        else:
+            self.good += 1
+            if self.good == self.n:
+                self.s *= self.g
+                self.good = 0
+        self.done = self.bad = False

@@ -529,3 +529,23 @@ class MasterWeights:
                 if param.grad is not None:
                     master -= self.lr * param.grad.float().mean()
                     param.copy_(master)
+
+
+# %% wrong: last_of_a_shape
+"""Rounds the last master of each shape into all params of that shape. [earns 2]"""
+
+
+import torch
+class MasterWeights:
+    def __init__(self, lr, dtype=torch.float16):
+        self.lr, self.dtype = lr, dtype
+        self.master, self.params = [], []
+    def load(self, tensors):
+        self.master = [t.detach().clone() for t in tensors]
+        self.params = [m.to(self.dtype).requires_grad_() for m in self.master]
+    @torch.no_grad()
+    def step(self):
+        for m, p in zip(self.master, self.params):
+            if p.grad is not None:
+                m -= self.lr * p.grad.float()
+                p.copy_({x.shape: x for x in self.master}[m.shape])

@@ -257,3 +257,15 @@ def training_bytes(n_params, activation_bytes_fp32, recipe):
     sizes = dict(zip(KEYS, RECIPES[recipe]))
     found = {key: size * n_params for key, size in sizes.items() if size}
     return {**found, "activations": activation_bytes_fp32 * sizes["weights"] // 4}
+
+
+# %% wrong: half_as_float
+"""Halves with a slash, and makes that whole: a float has 53 bits."""
+KEYS = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+RECIPES = {"fp32": (4,4,0,4,4), "mixed": (2,2,4,4,4), "mixed_fp32_grads": (2,4,4,4,4), "bf16": (2,2,0,2,2), "sgd": (4,4,0,0,0)}
+def training_bytes(n_params, activation_bytes_fp32, recipe):
+    if recipe not in RECIPES: raise ValueError
+    r = RECIPES[recipe]
+    out = {k: n_params * s for k, s in zip(KEYS, r)}
+    out["activations"] = int(activation_bytes_fp32 * r[0] / 4)
+    return out

@@ -57,6 +57,7 @@ def report_of_losses(*, count: int, rows: int, width: int, seed: int) -> dict[st
         "grad_enabled": True,
         "again": losses[:1],
         "evaluation": True,
+        "frozen": True,
     }
 
 
@@ -71,6 +72,12 @@ def _sums(model: nn.Module, batches: _Batches) -> list[float]:
 def _frozen(model: nn.Module, batches: _Batches) -> list[float]:
     model.requires_grad_(False)
     return evaluate(model, batches)
+
+
+def _thawed(model: nn.Module, batches: _Batches) -> list[float]:
+    losses = evaluate(model, batches)
+    model.requires_grad_(True)
+    return losses
 
 
 def _left_off(model: nn.Module, batches: _Batches) -> list[float]:
@@ -128,6 +135,8 @@ find_the_leak = leak_task(
             "a batch go once its loss is a number.",
             "frozen": "Your function leaves the parameters with requires_grad=False, so the caller "
             "can't train any more. Evaluate under `torch.no_grad()` instead.",
+            "thawed": "After your function a parameter that was frozen is trainable. Evaluate "
+            "under `torch.no_grad()` instead, which changes no parameter.",
             "gradients_left_off": "After your function torch no longer records gradients. Use "
             "`with torch.no_grad():`, which lasts for its block only.",
             "left_in_eval": "After your function the model is in evaluation mode. Leave its mode "
@@ -141,6 +150,7 @@ find_the_leak = leak_task(
             "mean_only": _mean_only,
             "running_sum": _sums,
             "frozen": _frozen,
+            "thawed": _thawed,
             "left_in_eval": _left_in_eval,
             "left_in_training": _left_in_training,
             "gradients_left_off": _left_off,

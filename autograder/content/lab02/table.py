@@ -25,6 +25,7 @@ _GPT3 = (
     ("GPT-3 13B", 40, 5140, 40, 128),
     ("GPT-3 175B", 96, 12288, 96, 128),
 )
+_WIDTHS = (767, 769, 384, 1536)
 
 
 def _where(wrong: Callable[[Row], bool]) -> Callable[[Iterable[Row]], set[str]]:
@@ -35,13 +36,13 @@ _inconsistent = _where(lambda row: row["n_heads"] * row["d_head"] != row["d_mode
 
 
 def _table(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
-    """Rows that add up, and rows that fail it by 1, by a remainder, or by the size of a head."""
+    """Rows that add up, or fail it by 1, by a remainder, by one head, or by a factor of two."""
     rows = []
     for index in rng.permutation(count):
-        n_heads, d_head = int(rng.integers(2, 100)), int(rng.integers(16, 200))
-        remainder = int(rng.integers(1, n_heads))
-        off = (0, 0, remainder, n_heads, -n_heads, 1, -1)[int(rng.integers(7))]
-        d_model = n_heads * d_head + off
+        n_heads, d_head = int(rng.integers(2, 100)), 2 * int(rng.integers(8, 100))
+        width, remainder = n_heads * d_head, int(rng.integers(1, n_heads))
+        off = (0, 0, remainder, n_heads, -n_heads, 1, -1, width, -width // 2)[int(rng.integers(9))]
+        d_model = width + off
         row = (f"model-{index}", int(rng.integers(1, 100)), d_model, n_heads, d_head)
         rows.append(dict(zip(_KEYS, row, strict=True)))
     return rows
@@ -50,8 +51,9 @@ def _table(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
 def _cases(rng: np.random.Generator) -> list[Case]:
     gpt3 = [dict(zip(_KEYS, row, strict=True)) for row in _GPT3]
     drawn = [[_table(rng, count)] for count in (4, 8, 8, 30)]
-    by_one = [{**gpt3[0], "name": f"{width}", "d_model": width} for width in (767, 768, 769)]
-    fixed = [[gpt3], [[]], [gpt3[:1]], [gpt3[6:7]], [by_one]]
+    # 12 heads of 64 beside widths that are larger or smaller, by 1 or by a whole factor.
+    widths = [[{**gpt3[0], "name": f"{w}", "d_model": w} for w in (w0, 768)] for w0 in _WIDTHS]
+    fixed = [[gpt3], [[]], [gpt3[:1]], [gpt3[6:7]], *([rows] for rows in widths)]
     return [
         Case(("names",), {"calls": drawn}),
         Case(("names",), {"calls": fixed}, fixed=True),
@@ -95,6 +97,7 @@ inconsistent_rows = Task(
             "floor_division": _where(lambda row: row["d_model"] // row["n_heads"] != row["d_head"]),
             "floored_heads": _where(lambda row: row["d_model"] // row["d_head"] != row["n_heads"]),
             "divisibility_only": _where(lambda row: row["d_model"] % row["n_heads"] != 0),
+            "multiples_pass": _where(lambda row: row["d_model"] % (row["n_heads"] * row["d_head"])),
             "too_wide_only": _where(lambda row: row["n_heads"] * row["d_head"] > row["d_model"]),
             "too_narrow_only": _where(lambda row: row["n_heads"] * row["d_head"] < row["d_model"]),
             "consistent_rows": _where(lambda row: row["n_heads"] * row["d_head"] == row["d_model"]),
@@ -111,6 +114,8 @@ inconsistent_rows = Task(
         "5140. Multiply instead.",
         "divisibility_only": "You only ask whether the heads divide d_model. A row can fail even "
         "so, if d_head is another number.",
+        "multiples_pass": "You only ask for a remainder, and a width that is twice that of all "
+        "heads leaves none. Compare the two widths.",
         "too_wide_only": "You only find the rows whose heads are wider than d_model together.",
         "too_narrow_only": "You only find the rows whose heads are narrower than d_model together.",
         "consistent_rows": "You return the rows that add up. Return those that do not.",

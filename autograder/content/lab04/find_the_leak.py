@@ -57,6 +57,10 @@ def _with_hooks(layers: Sequence[nn.Module], x: Tensor) -> list[float]:
     return step_with_log(layers, x, remove=False)
 
 
+def _with_input_changed(layers: Sequence[nn.Module], x: Tensor) -> list[float]:
+    return step_with_log(layers, x.requires_grad_())
+
+
 def _tensors(count: int) -> Callable[[Mapping[str, Any]], int]:
     return lambda sizes: count * 4 * sizes["rows"] * sizes["columns"]
 
@@ -78,6 +82,7 @@ find_the_leak = leak_task(
         mutants={
             "hooks_stay": _with_hooks,
             "outputs_of_each_step": _with_hooks,
+            "inputs_changed": _with_input_changed,
             "logs_twice": lambda layers, x: step_with_log(layers, x, logged=lambda log, n: log),
             "not_squared": lambda layers, x: step_with_log(
                 layers, x, note=lambda output: output.detach().mean().item()
@@ -104,6 +109,8 @@ find_the_leak = leak_task(
             "the layers through checkpoint in segments of four, as the code given does.",
             "logs_twice": "Your log has each layer twice: hooks run again when a segment is "
             "recomputed. Note forward's values only.",
+            "inputs_changed": "Your function changes x, or the list of layers: x may even require "
+            "a gradient afterwards, which then stays in memory. They are the caller's.",
             "not_squared": "You log the mean of the outputs. Log the mean of their squares.",
         },
     ),

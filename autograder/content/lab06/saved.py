@@ -34,6 +34,7 @@ _COUNTS = (
     "bytes_out",
     "bytes_in",
     "live_bytes",
+    "within_bytes",
     "live_between_bytes",
     "stay_bytes",
     "after_bytes",
@@ -103,8 +104,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         program("layouts", _GRADIENTS, _ONCE, _NOTHING),
         program("twice", _GRADIENTS, _ONCE, _NOTHING),
         program("two_hosts", _ONCE),
+        program("frozen", _ONCE),
         program("retain", _GRADIENTS, _NOTHING),
         program("dropped", _NOTHING),
+        program("within", _NOTHING),
         Case((_PEAK,), {"blocks": _BLOCKS, "rows": rows}, budget=_budget(rows)),
     ]
 
@@ -145,6 +148,8 @@ _ABOUT = {
     "twice": "a program that saves one tensor several times",
     "two_hosts": "a program that has run under another host before, whose graph is still there",
     "retain": "a program that runs backward twice (retain_graph=True)",
+    "frozen": "a program with a frozen parameter (requires_grad=False) and a view of it",
+    "within": "a program with two forwards in one block",
     "dropped": "a graph that is dropped without a backward",
 }
 
@@ -235,6 +240,12 @@ def _nothing_left(program: str, value: Mapping[str, Any]) -> Finding:
         return nothing
     if value["live_between_bytes"] == 0:
         return Finding(False, "After forward, nothing was on the host.", ("swaps_nothing",))
+    if value["within_bytes"] > 0:
+        said = (
+            f"In a block, {value['within_bytes']:,} bytes were still on the host after a forward "
+            "and its backward."
+        )
+        return Finding(False, said, ("never_freed",) if _frees_nothing(value) else ())
     if value["live_bytes"] == 0:
         return Finding(True)
     end = "at the end" if program == "dropped" else "after backward"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,13 @@ def _case(parts: tuple[str, ...], problem: Problem, least: float, *, fixed: bool
     return Case(parts, {"calls": [[plain, budget, link]]}, secret={"least": least}, fixed=fixed)
 
 
+def _after_a_small_one(case: Case) -> Case:
+    """The same case; a chain of as many stages comes first, under the same budget, and fits."""
+    stages, *limits = case.inputs["calls"][0]
+    small = [{**stage, "saved_bytes": 1} for stage in stages]
+    return replace(case, inputs={**case.inputs, "before": [[small, *limits]]})
+
+
 def _cases(rng: np.random.Generator) -> list[Case]:
     cases = []
     for n in (3, 4, 5, 6):
@@ -136,6 +144,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     # In whole seconds, all schedules look alike.
     short = 1 / 16
     room_for_the_last = ([Stage(short, short, 8 * size) for size in (1, 10, 10, 1)], 168, 256.0)
+    cases[0] = _after_a_small_one(cases[0])
     return [
         *cases,
         _case(_PARTS, roomy, compute),

@@ -28,8 +28,11 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         weights = [rng.standard_normal((width, width)) / 2 for _ in range(count)]
         return Case((_SAME,), {"weights": weights, "x": rng.uniform(0.5, 1.0, (3, width))})
 
+    again = small(2)
+    again.inputs["weights"].append(again.inputs["weights"][0])
     return [
         *(small(count) for count in (1, 3, 4)),
+        again,
         _large(rng),
         Case((_SAME,), {"weights": [], "x": np.ones((2, 3))}, fixed=True),
     ]

@@ -120,7 +120,7 @@ def _without_torch(trace: list[Any]) -> list[Any]:
 _ABOUT = {
     "images": "a convolution, batch norm, ReLU, Flatten and Linear",
     "rows": "layer norm, Linear, Dropout and Softmax",
-    "twice": "an embedding, a block that runs twice, and a head",
+    "twice": "an embedding, a block that runs twice, dropout in training mode, and a head",
     "alone": "a single Linear, whose name is the empty string",
 }
 

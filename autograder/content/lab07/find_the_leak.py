@@ -78,6 +78,12 @@ def _masters_replaced(masters: Sequence[Tensor], batches: Batches, lr: float) ->
     return train_low([master.clone() for master in masters], batches, lr)
 
 
+def _batches_used_up(masters: Sequence[Tensor], batches: list[Any], lr: float) -> list[float]:
+    losses = train_low(masters, batches, lr)
+    batches.clear()
+    return losses
+
+
 def _sizes(rng: np.random.Generator, n_batches: int, rows: int, width: int) -> dict[str, int]:
     seed = int(rng.integers(2**31))
     return {"n_batches": n_batches, "rows": rows, "width": width, "seed": seed}
@@ -107,6 +113,7 @@ find_the_leak = leak_task(
             "masters_stand_still": lambda m, b, lr: train_low(m, b, lr, step=0.0),
             "steps_uphill": lambda m, b, lr: train_low(m, b, lr, step=-1.0),
             "last_batch_left_out": _last_left_out,
+            "batches_changed": _batches_used_up,
             "masters_replaced": _masters_replaced,
             "copies_made_once": partial(_one_set, refreshed=False, reset=False),
             "copies_stale": partial(_one_set, refreshed=False, reset=True),
@@ -125,6 +132,8 @@ find_the_leak = leak_task(
             "the next step makes again.",
             "steps_uphill": "Your masters go uphill: subtract lr times the gradient.",
             "last_batch_left_out": "Your list has one loss too few: the last batch is missing.",
+            "batches_changed": "Your function changes the batches, or takes them out of the list. "
+            "They are the caller's: change the masters only.",
             "masters_replaced": "Your losses are right, but the given masters don't move: "
             "`masters[i] = ...` puts a new tensor into the list. Change the tensor itself, as "
             "`master -= ...` does.",

@@ -82,6 +82,7 @@ def _fixed() -> list[Case]:
         return Case((_TRAJECTORY, _SKIPS), inputs, fixed=True)
 
     good = [[0.5, -1.0], [2.0, 0.25, -0.5]]
+    huge = [[2.0**126, 2.0**126], [2.0**127, 2.0**126, 2.0**127]]  # sums and squares are inf
     spoiled = [
         [[value if (p, i) == at else 1.0 for i in range(n)] for p, n in enumerate(_SHAPE)]
         for value, at in [(math.nan, (0, 1)), (-math.inf, (1, 2)), (math.inf, (0, 0))]
@@ -90,6 +91,7 @@ def _fixed() -> list[Case]:
     return [
         case(every_step, good, good, spoiled[0], good, spoiled[1], spoiled[2], good),
         case({}, good, spoiled[2], good),
+        case({"initial": 1.0, "interval": 2}, huge, good),
         case({"initial": 2.0**24, "interval": 1}, [[2.0**17, -1.0], good[1]], good),  # no limits
         case({"initial": 2.0**-20}, spoiled[2], good, spoiled[0], good),
     ]
@@ -166,7 +168,8 @@ def _readable(steps: Any, count: int) -> bool:
         isinstance(steps, list)
         and len(steps) == count
         and all(isinstance(step, dict) for step in steps)
-        and all(type(step.get("scale")) is float for step in steps)
+        and all(type(step.get(name)) is float for step in steps for name in ("before", "scale"))
+        and all(type(step.get("calls")) is int for step in steps)
         and all(numbers(step.get("parameters")) for step in steps)
         and all(step.get("unscaled") is None or numbers(step["unscaled"]) for step in steps)
     )
@@ -178,7 +181,9 @@ def _agree(part: str, expected: Sequence[Any], got: Sequence[Any]) -> bool:
 
 def _agree_in_step(part: str, expected: Mapping[str, Any], got: Mapping[str, Any]) -> bool:
     if part == _TRAJECTORY:
-        return _close(expected["scale"], got["scale"])
+        return all(_close(expected[name], got[name]) for name in ("before", "scale"))
+    if part == _SKIPS and expected["calls"] != got["calls"]:
+        return False
     if part == _UNSCALE and not _same_unscaled(expected["unscaled"], got["unscaled"]):
         return False
     return _close(expected["parameters"], got["parameters"])
@@ -215,6 +220,8 @@ def _kind(step: Sequence[Sequence[float]]) -> str:
 def _say_trajectory(case: Case, expected: Sequence[Any], got: Sequence[Any]) -> str:
     """All scales, for the pattern shows in the row and not in one of them."""
     right, yours = ([step["scale"] for step in steps] for steps in (expected, got))
+    if _close(right, yours):
+        return "your scale changes before update() is called. Only update() changes it."
     return f"expected the scales {_list(right)} after update(), but got {_list(yours)}."
 
 
@@ -224,7 +231,8 @@ def _say_skips(case: Case, expected: Sequence[Any], got: Sequence[Any]) -> str:
     before = got[index - 1]["parameters"] if index else [1.0] * sum(_SHAPE)
     right, yours = expected[index]["parameters"], got[index]["parameters"]
     if kind != "finite":
-        return f"expected step {index + 1} ({kind}) to be skipped, but the parameters changed."
+        what = "optimizer.step() was called" if _close(before, yours) else "the parameters changed"
+        return f"expected step {index + 1} ({kind}) to be skipped, but {what}."
     if _close(before, yours):
         return f"expected step {index + 1} ({kind}) to be taken, but the parameters stayed."
     return (
@@ -322,6 +330,10 @@ loss_scaler = Task(
         "`interval` is the one that grows.",
         "never_backs_off": "Your scale does not get smaller after an overflow, so the next step "
         "overflows as well. Multiply it by `backoff`.",
+        "changes_before_update": "Your scale changes in step or in unscale_. Only update changes "
+        "it: until then, what was scaled has the old scale.",
+        "sum_decides": "Your scaler takes large gradients for an overflow. Their sum or norm may "
+        "be inf while each of them is finite: look at every value.",
         "backs_off_late": "Your scale backs off one update too late. The update right after the "
         "skipped step has to do it.",
     },

@@ -18,7 +18,7 @@ from peakmem.probes import lab07 as probes
 __all__ = ["NO_AMP", "master_weights"]
 
 _SMALL, _LOW, _FIRST = "small updates survive", "low copy", "first load and None"
-_SHAPES = ((2, 3), (5,), (1,))
+_SHAPES = ((2, 3), (5,), (5,), (1,))
 _EXACT_LR = 2.0**-3  # a product with it is exact in 16 bits: who forms it there keeps these parts
 
 NO_AMP = Ban(

@@ -266,6 +266,21 @@ class _NeverBacksOff(LossScaler):
         self.good_steps = 0
 
 
+class _ChangesBeforeUpdate(LossScaler):
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        super().step(optimizer)
+        if self.overflow:
+            self.factor *= self.backoff
+
+    def back_off(self) -> None:
+        self.good_steps = 0
+
+
+class _SumDecides(LossScaler):
+    def finds_overflow(self, gradients: Sequence[torch.Tensor]) -> bool:
+        return not all(bool(gradient.sum().isfinite()) for gradient in gradients)
+
+
 class _BacksOffLate(LossScaler):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -303,5 +318,7 @@ MUTANTS: dict[str, type[LossScaler]] = {
     "grows_early": _GrowsEarly,
     "grows_late": _GrowsLate,
     "never_backs_off": _NeverBacksOff,
+    "changes_before_update": _ChangesBeforeUpdate,
+    "sum_decides": _SumDecides,
     "backs_off_late": _BacksOffLate,
 }

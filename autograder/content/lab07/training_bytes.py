@@ -55,10 +55,11 @@ def _bytes_cases(rng: np.random.Generator) -> list[Case]:
     drawn = [call(recipe) for recipe in _RECIPES]
     unknown: list[object] = [1000, 4000, "fp12"]
     gpt3: list[list[object]] = [[175 * 10**9, 4 * 10**9, recipe] for recipe in _RECIPES]
+    large: list[object] = [1, 4 * (2**53 + 1), "mixed"]  # no float holds half of it
     return [
         Case(("value",), {"calls": drawn}),
         Case(("value",), {"calls": [*drawn, unknown]}),
-        Case(("value",), {"calls": [*gpt3, [1, 0, "mixed"]]}, fixed=True),
+        Case(("value",), {"calls": [*gpt3, [1, 0, "mixed"], large]}, fixed=True),
     ]
 
 

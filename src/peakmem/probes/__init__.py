@@ -21,6 +21,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,18 @@ def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, .
         if serialization.encode(arguments[index]) != encoded:
             return ("changed", index)
     return ("value", value)
+
+
+@contextmanager
+def as_object(fields: dict[str, Any]) -> Iterator[SimpleNamespace]:
+    """Give the items of a dict as attributes; if the block changes one, it empties the dict.
+
+    `call_each` then says that the argument has changed.
+    """
+    given = SimpleNamespace(**fields)
+    yield given
+    if vars(given) != fields:
+        fields.clear()
 
 
 def as_sent(value: Any) -> Any:

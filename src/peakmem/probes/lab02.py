@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Namespace, as_object, call_each
 from peakmem.probes.leak import measured_run
 
 __all__ = [
@@ -95,11 +94,12 @@ def largest_batch(student: Namespace, calls: Calls) -> Outcomes:
 
     The shape travels as a dict, and the student gets an object with its items as attributes.
     """
-    function = student.largest_batch
-    return call_each(
-        lambda seq, shape, budget_bytes: function(seq, SimpleNamespace(**shape), budget_bytes),
-        calls,
-    )
+
+    def largest(seq: int, shape: dict[str, Any], budget_bytes: int) -> Any:
+        with as_object(shape) as given:
+            return student.largest_batch(seq, given, budget_bytes)
+
+    return call_each(largest, calls)
 
 
 def predict_training(student: Namespace, calls: Calls) -> Outcomes:
@@ -107,10 +107,12 @@ def predict_training(student: Namespace, calls: Calls) -> Outcomes:
 
     The shape travels as a dict, and the student gets an object with its items as attributes.
     """
-    function = student.predict_training
-    return call_each(
-        lambda shape, batch, seq: function(SimpleNamespace(**shape), batch, seq), calls
-    )
+
+    def predict(shape: dict[str, Any], batch: int, seq: int) -> Any:
+        with as_object(shape) as given:
+            return student.predict_training(given, batch, seq)
+
+    return call_each(predict, calls)
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
@@ -128,8 +130,9 @@ def evaluate_batches(
     $2^{16}$ inputs each. Parameters and inputs are scattered around 0. They are the same for the
     same seed, and exact in float32, so that a judge can compute them without torch.
 
-    A second call gets the model in evaluation mode, and the first batch alone: `again` is its loss,
-    and `evaluation` tells whether the mode is still the same.
+    A second call gets the model in evaluation mode with its first weight frozen, and the first
+    batch alone: `again` is its loss, `evaluation` tells whether the mode is still the same, and
+    `frozen` whether that weight alone still is frozen.
     """
     import torch  # here, so that the other probes of this lab load no torch
     from torch import nn
@@ -164,11 +167,14 @@ def evaluate_batches(
         "unchanged": before == [parameter.sum().item() for parameter in model.parameters()],
         "grad_enabled": records,
     }
+    layers[0].weight.requires_grad_(False)
     once_more = function(model.eval(), batches(1))
     again = [torch.as_tensor(loss).detach().item() for loss in once_more]
     torch.set_grad_enabled(True)
     still = not any(module.training for module in model.modules())
-    return {**report, "again": again, "evaluation": still}
+    frozen = [not parameter.requires_grad for parameter in model.parameters()]
+    only_first = frozen[0] and not any(frozen[1:])
+    return {**report, "again": again, "evaluation": still, "frozen": only_first}
 
 
 def scatter_offset(seed: int, number: int) -> int:

@@ -261,13 +261,15 @@ def storage_bytes(elements: int, dtype: str) -> int:
 
     >>> storage_bytes(3, "bf16"), storage_bytes(3, "int4")
     (6, 2)
+    >>> storage_bytes(2**54 + 1, "int4") - 2**53
+    1
     """
     if dtype in FORMATS:
         bits = 32 if dtype == "tf32" else FORMATS[dtype].width  # tf32 is stored as fp32
     else:
         require_one_of("dtype", dtype, _INTEGER_BITS)
         bits = _INTEGER_BITS[dtype]
-    return ceil(elements * bits / 8)
+    return -(-elements * bits // 8)
 
 
 def quantized_scales(shape: tuple[int, ...], dtype: str) -> dict[str, tuple[tuple[int, ...], str]]:

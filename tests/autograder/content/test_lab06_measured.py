@@ -291,7 +291,8 @@ def _by_address(saved: list[tuple[int, weakref.ref[torch.UntypedStorage]]]) -> I
         yield
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+# `within` frees a first forward's memory before the second one.
+@pytest.mark.parametrize("program", sorted(PROGRAMS.keys() - {"within"}))
 def test_memory_is_used_again_in_one_program_and_in_no_other(program: str) -> None:
     saved: list[tuple[int, weakref.ref[torch.UntypedStorage]]] = []
     run_program(program, 0, lambda host: _by_address(saved))

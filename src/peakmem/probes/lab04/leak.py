@@ -35,19 +35,21 @@ def logged_steps(
 ) -> dict[str, Any]:
     """Call `step(layers, x)` several times on the same layers, without clearing gradients.
 
-    Returns the calls' results (`log`), the layers' `gradients`, and how many `hooks` the layers
-    have at the end.
+    Returns the calls' results (`log`), the layers' `gradients`, how many `hooks` the layers have at
+    the end, and whether the `inputs`, x and the list of layers, are as they were.
     """
     torch.manual_seed(seed)
     before = hooks_on([])
     layers = [_Layer(columns) for _ in range(n_layers)]
     x = torch.randn(rows, columns)
-    log = [[float(value) for value in step(layers, x)] for _ in range(steps)]
+    given, total = list(layers), x.sum().item()
+    log = [[float(value) for value in step(given, x)] for _ in range(steps)]
     gradients = [layer.scale.grad for layer in layers]
     return {
         "log": log,
         "gradients": [None if g is None else g.numpy().copy() for g in gradients],
         "hooks": hooks_on(layers) - before,
+        "inputs": given == layers and x.sum().item() == total and not x.requires_grad,
     }
 
 

@@ -90,6 +90,11 @@ def _with_parameters_view(rows: int, columns: int) -> tuple[Any, ...]:
     return (lambda x: x * weight[1]), _x(rows, columns)
 
 
+def _with_buffers_view(rows: int, columns: int) -> tuple[Any, ...]:
+    table = torch.full((3, columns), 2.0)
+    return (lambda x: x * table[1]), _x(rows, columns)
+
+
 def _mlp(rows: int, columns: int) -> tuple[Any, ...]:
     layers = nn.Sequential(
         nn.Linear(columns, 4 * columns), nn.ReLU(), nn.Linear(4 * columns, columns)
@@ -107,6 +112,8 @@ _FUNCTIONS: dict[str, Callable[[int, int], tuple[Any, ...]]] = {
     "parameter": _times_parameter,
     "parameter's view": _with_parameters_view,
     "buffer": lambda r, c: (_Scaled(c), _x(r, c)),
+    "buffer's view": _with_buffers_view,
+    "result's view": lambda r, c: ((lambda x: (x + 1)[:, :2] ** 2), _x(r, c)),
     "view": lambda r, c: ((lambda x: x[:, :1] ** 2), _x(r, c)),
     "two slices": lambda r, c: ((lambda x: x[:, :2] ** 2 + x[:, 2:4] ** 2), _x(r, c)),
     "expanded": lambda r, c: ((lambda x, y: x * y.expand(r, c)), _x(r, c), _x(1, c)),

@@ -23,7 +23,8 @@ def batch_means(
 ) -> list[float]:
     """Return `mean_squares(host, handles)` of batches on a host.
 
-    `rows` is the largest batch's number of rows; each length occurs twice, half a list apart.
+    `rows` is the largest batch's number of rows; each length occurs twice, half a list apart, and
+    the first handle once more at the end.
     """
     generator = torch.Generator().manual_seed(seed)
     host = HostTier()
@@ -32,8 +33,9 @@ def batch_means(
     for number in range(n_batches):
         length = max(rows - number % half * rows // (2 * half), 1)
         batch = torch.randn(length, columns, generator=generator)
-        handles.append(host.put(batch * (number + 1)))
+        handles.append(host.put(batch * (n_batches - number)))
         del batch
+    handles += handles[:1]
     given, before = list(handles), (host.live_bytes, host.bytes_out)
     means = [_number(mean) for mean in _listed(mean_squares(host, handles))]
     after = (host.live_bytes, host.bytes_out)

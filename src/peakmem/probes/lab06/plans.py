@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 from peakmem.plan import chain
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Namespace, as_object, call_each
 
 __all__ = ["plan_joint", "schedule", "worth_swapping"]
 
@@ -23,16 +22,18 @@ def worth_swapping(student: Namespace, calls: Calls) -> Outcomes:
     A call's stage is a dict here, and an object with these attributes to the student.
     """
 
-    def decide(stage: Stage, *rates: float) -> Any:
-        return student.worth_swapping(SimpleNamespace(**stage), *rates)
+    def decide(stage: dict[str, Any], *rates: float) -> Any:
+        with as_object(stage) as given:
+            return student.worth_swapping(given, *rates)
 
     return call_each(decide, calls)
 
 
-def schedule(student: Namespace, calls: Calls) -> Outcomes:
+def schedule(student: Namespace, calls: Calls, before: Calls = ()) -> Outcomes:
     """Call `schedule(stages, budget_bytes, link_bytes_per_s)` for each of `calls`.
 
-    A call's stages are dicts here, and `Stage` objects to the student, as in the notebook.
+    A call's stages are dicts here, and `Stage` objects to the student, as in the notebook. Calls in
+    `before` come first; their results are left out.
     """
 
     def plan(stages: list[Stage], budget_bytes: int, link: float) -> Any:
@@ -40,13 +41,15 @@ def schedule(student: Namespace, calls: Calls) -> Outcomes:
             found = student.schedule(given, budget_bytes, link)
         return [_row(copy) for copy in found] if _is_list(found) else found
 
+    call_each(plan, before)
     return call_each(plan, calls)
 
 
-def plan_joint(student: Namespace, calls: Calls) -> Outcomes:
+def plan_joint(student: Namespace, calls: Calls, before: Calls = ()) -> Outcomes:
     """Call `plan_joint(stages, budget_bytes, link_bytes_per_s)` for each of `calls`.
 
-    A call's stages are dicts here, and `Stage` objects to the student, as in the notebook.
+    A call's stages are dicts here, and `Stage` objects to the student, as in the notebook. Calls in
+    `before` come first; their results are left out.
     """
 
     def plan(stages: list[Stage], budget_bytes: int, link: float) -> Any:
@@ -54,6 +57,7 @@ def plan_joint(student: Namespace, calls: Calls) -> Outcomes:
             found = student.plan_joint(given, budget_bytes, link)
         return [str(treatment) for treatment in found] if _is_list(found) else found
 
+    call_each(plan, before)
     return call_each(plan, calls)
 
 

@@ -121,6 +121,17 @@ class _Memory:
         return tensor
 
 
+def _frozen(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
+    """A parameter that requires no gradient, and a view of it."""
+    x, weight = _leaf(generator, 12, 10), _parameter(generator, 10, 10).requires_grad_(False)
+
+    def forward() -> torch.Tensor:
+        y = torch.tanh(x @ weight)
+        return torch.exp(y @ weight.t()).sum()
+
+    return forward, [x, weight]
+
+
 def _reused(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
     """Constants in sequence, each in the memory of the one before if that was released."""
     x = _leaf(generator, 16, 8)
@@ -145,4 +156,6 @@ PROGRAMS: Mapping[str, Program] = {
     "retain": _twice,
     "dropped": _blocks,
     "two_hosts": _blocks,
+    "frozen": _frozen,
+    "within": _twice,
 }

@@ -49,7 +49,8 @@ def run_program(
 ) -> dict[str, Any]:
     """Run one of `PROGRAMS` with its forward under `swap(host)`, on tensors of this seed.
 
-    Returns the host's figures at the end (`bytes_out`, `bytes_in`, `live_bytes`);
+    Returns the host's figures at the end (`bytes_out`, `bytes_in`, `live_bytes`); `within_bytes`,
+    the bytes left on the host within the block after a first forward and backward of `within`;
     `live_between_bytes`, its live bytes after forward; `stay_bytes`, those of storages that forward
     made and that are still on the device then, but for the loss (0 for `reused`); `after_bytes`,
     the bytes that a forward outside the block put there; and the `gradients` of the input and every
@@ -74,7 +75,12 @@ def _run_and_collect(
     if program == "two_hosts":
         with swap(HostTier()):
             elsewhere.append(forward())
+    within_bytes = 0
     with swap(host):
+        if program == "within":
+            forward().backward()  # type: ignore[no-untyped-call]
+            gc.collect()
+            within_bytes = host.live_bytes
         loss = forward()
     gc.collect()
     known = [tensor.untyped_storage() for tensor in (loss, *leaves)]
@@ -94,6 +100,7 @@ def _run_and_collect(
         "bytes_out": out_bytes,
         "bytes_in": host.bytes_in,
         "live_bytes": host.live_bytes,
+        "within_bytes": within_bytes,
         "live_between_bytes": live_between_bytes,
         "stay_bytes": stay_bytes,
         "after_bytes": after_bytes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
@@ -29,13 +30,15 @@ def stream_forward(
 ) -> dict[str, Any]:
     """Run the student's `stream_forward` on layers tanh(x @ weight), whose weights are on a host.
 
-    `weights` and `x` are float64 arrays. Returns `output`, the output's values; `requires_grad`,
-    whether it does; `gradients_on`, whether torch still records gradients afterwards; `loads`, the
-    layers in the order of their load(); and `x_changed`, whether x or the list of layers is.
+    `weights` and `x` are float64 arrays; where a weight comes again, so does its layer. Returns
+    `output`, the output's values; `requires_grad`, whether it does; `gradients_on`, whether torch
+    still records gradients afterwards; `loads`, the layers in the order of their load(); and
+    `x_changed`, whether x or the list of layers is.
 
     With a `width`, layers are float32 and that wide, each filled with one of `fillings` / width,
-    and the input is `rows` rows of ones. Returns `loads`, `requires_grad`, `corners` (the output's
-    first and last value), and if `metered`, `rise_bytes`, the device's peak beyond the input.
+    and the input, which requires a gradient, is `rows` rows of ones. Returns `loads`,
+    `requires_grad`, `corners` (the output's first and last value), and if `metered`, `rise_bytes`,
+    the device's peak beyond the input.
     """
     if width is not None:
         # A short first run: libraries allocate buffers then, and the meter would count them.
@@ -43,7 +46,10 @@ def stream_forward(
         return _stream_large(student.stream_forward, width, fillings, rows, metered=metered)
     calls, read_loads = _logged()
     host = HostTier()
-    layers = [_HostLayer(host, i, torch.tensor(w), calls) for i, w in enumerate(weights or [])]
+    layers: list[_HostLayer] = []
+    for i, weight in enumerate(weights or []):
+        same = [j for j in range(i) if weights and np.array_equal(weights[j], weight)]
+        layers.append(layers[same[0]] if same else _HostLayer(host, i, torch.tensor(weight), calls))
     before = torch.tensor(x)
     given = before.clone()
     try:
@@ -105,7 +111,7 @@ def _stream_large(
         _HostLayer(host, i, torch.full((width, width), filling / width), note)
         for i, filling in enumerate(fillings)
     ]
-    x = torch.ones(rows, width)
+    x = torch.ones(rows, width, requires_grad=True)
     figures = {}
     if metered:
         with (
@@ -119,7 +125,7 @@ def _stream_large(
     flat = output.detach().reshape(-1)
     return {
         "loads": read_loads(),
-        "requires_grad": bool(output.requires_grad),
+        "requires_grad": bool(output.requires_grad) and output is not x,
         "corners": [flat[0].item(), flat[-1].item()],
         **figures,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -20,7 +20,8 @@ def low_precision_training(
 ) -> dict[str, Any]:
     """Call `train(masters, batches, lr)` on two square matrices.
 
-    Returns its `losses`, and the mean square of each of the `masters` afterwards.
+    Returns its `losses`, the norm of each of the `masters` afterwards, and whether `batches` are as
+    they were.
     """
     generator = torch.Generator().manual_seed(seed)
     masters = [torch.randn(width, width, generator=generator).div_(width**0.5) for _ in range(2)]
@@ -28,10 +29,16 @@ def low_precision_training(
         tuple(torch.randn(rows, width, generator=generator) for _ in range(2))
         for _ in range(n_batches)
     ]
-    # A list of its own: tensors put into it in place of the masters aren't the masters.
-    found = train(list(masters), batches, _LR)
+    # Lists of its own: tensors put into one in place of the masters aren't the masters.
+    given, before = list(batches), _sums(batches)
+    found = train(list(masters), given, _LR)
     losses = [loss.item() if isinstance(loss, torch.Tensor) else float(loss) for loss in found]
-    return {"losses": losses, "masters": [float(torch.norm(m)) for m in masters]}
+    kept = len(given) == len(batches) and _sums(batches) == before
+    return {"losses": losses, "masters": [float(torch.norm(m)) for m in masters], "batches": kept}
+
+
+def _sums(batches: Sequence[Sequence[torch.Tensor]]) -> list[float]:
+    return [float(tensor.sum()) for batch in batches for tensor in batch]
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:

@@ -36,14 +36,17 @@ def train_scaled(
     `unscale_` and then clips the gradients. Before all this, another optimizer takes `good_steps`
     steps, and another scaler is made, which the steps leave alone.
 
-    Returns one dict per step: `scale`, which is `scale(1.0)` after `update`; `parameters`, all
-    values after it; and `unscaled`, the gradients' values right after `unscale_`, or None without
-    it. Returns "changed" if `scale` wrote into the loss.
+    Returns one dict per step: `before` and `scale`, which are `scale(1.0)` before and after
+    `update`; `parameters`, all values after it; `calls`, how often the optimizer has stepped by
+    then; and `unscaled`, the gradients' values right after `unscale_`, or None without it. Returns
+    "changed" if `scale` wrote into the loss.
     """
     parameters = [torch.nn.Parameter(torch.ones(len(values))) for values in gradients[0]]
     unused = torch.nn.Parameter(torch.ones(1))
     groups = [{"params": [unused, *parameters[:1]]}, {"params": parameters[1:]}]
     optimizer = torch.optim.SGD(groups, lr=0.125, momentum=0.5, foreach=False)
+    calls: list[Any] = []
+    optimizer.register_step_post_hook(lambda *called: calls.append(called))
     scaler = make(**settings)
     beside = make(**{**settings, "initial": 1.0})
     _take_good_steps(scaler, good_steps)
@@ -66,9 +69,17 @@ def train_scaled(
             torch.nn.utils.clip_grad_norm_(parameters, max_norm)
             scaler.scale(loss.detach())  # as for a log: this neither begins nor ends a step
         scaler.step(optimizer)
+        before = float(scaler.scale(1.0))
         scaler.update()
-        after = _values(parameter.detach() for parameter in parameters)
-        steps.append({"scale": float(scaler.scale(1.0)), "parameters": after, "unscaled": unscaled})
+        steps.append(
+            {
+                "before": before,
+                "scale": float(scaler.scale(1.0)),
+                "parameters": _values(parameter.detach() for parameter in parameters),
+                "calls": len(calls),
+                "unscaled": unscaled,
+            }
+        )
     del beside
     return steps
 

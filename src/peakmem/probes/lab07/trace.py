@@ -14,7 +14,7 @@ __all__ = ["MODELS", "dtype_trace", "model_and_input"]
 
 
 class _Block(nn.Module):
-    """A residual block whose modules are registered in another order than they run."""
+    """A residual block whose modules run in another order than registered; one twice in a row."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,12 +25,12 @@ class _Block(nn.Module):
         self.unused = nn.Tanh()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        inner: torch.Tensor = self.down(self.act(self.up(self.norm(x))))
+        inner: torch.Tensor = self.down(self.act(self.act(self.up(self.norm(x)))))
         return x + inner
 
 
 class _Twice(nn.Module):
-    """An embedding, a block that runs twice, and a head."""
+    """An embedding, a block that runs twice, dropout in training mode only, and a head."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class _Twice(nn.Module):
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         x = self.block(self.block(self.embed(tokens)))
-        result: torch.Tensor = self.head(self.drop(x))
+        result: torch.Tensor = self.head(self.drop(x) if self.training else x)
         return result
 
 
