@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.content.lab06.schedule import after_a_small_one
 from autograder.model.compare import are_outcomes, raised_text, show
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 from peakmem.core.errors import Infeasible
@@ -111,15 +112,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     # Where nothing fits, because of one stage and because of two.
     for hopeless in ((chain, largest - 1, link), (Chain((Stage(1.0, 2.0, 24, 8),) * 2), 31, link)):
         cases.append(_case((_FEASIBLE,), hopeless, math.inf))
-    cases[0] = _after_a_small_one(cases[0])
+    cases[0] = after_a_small_one(cases[0])
     return [*cases, *_fixed_cases()]
-
-
-def _after_a_small_one(case: Case) -> Case:
-    """The same case; a chain of as many stages comes first, under the same budget, and fits."""
-    stages, *limits = case.inputs["calls"][0]
-    small = [{**stage, "saved_bytes": 1, "output_bytes": 1} for stage in stages]
-    return replace(case, inputs={**case.inputs, "before": [[small, *limits]]})
 
 
 @cache

@@ -20,7 +20,7 @@ from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 from peakmem.core.errors import Infeasible
 from peakmem.plan.swapping import Run, Stage, simulate
 
-__all__ = ["best_set", "first_ones", "schedule", "set_schedule"]
+__all__ = ["after_a_small_one", "best_set", "first_ones", "schedule", "set_schedule"]
 
 _FEASIBLE, _NEAR, _CLOSE = "feasible everywhere", "within 1.25x", "within 1.05x"
 _PARTS = (_FEASIBLE, _NEAR, _CLOSE)
@@ -115,10 +115,10 @@ def _case(parts: tuple[str, ...], problem: Problem, least: float, *, fixed: bool
     return Case(parts, {"calls": [[plain, budget, link]]}, secret={"least": least}, fixed=fixed)
 
 
-def _after_a_small_one(case: Case) -> Case:
+def after_a_small_one(case: Case) -> Case:
     """The same case; a chain of as many stages comes first, under the same budget, and fits."""
     stages, *limits = case.inputs["calls"][0]
-    small = [{**stage, "saved_bytes": 1} for stage in stages]
+    small = [{**s, **{name: 1 for name in s if name.endswith("_bytes")}} for s in stages]
     return replace(case, inputs={**case.inputs, "before": [[small, *limits]]})
 
 
@@ -144,7 +144,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     # In whole seconds, all schedules look alike.
     short = 1 / 16
     room_for_the_last = ([Stage(short, short, 8 * size) for size in (1, 10, 10, 1)], 168, 256.0)
-    cases[0] = _after_a_small_one(cases[0])
+    cases[0] = after_a_small_one(cases[0])
     return [
         *cases,
         _case(_PARTS, roomy, compute),
