@@ -190,7 +190,7 @@ def swap_saved_tensors(host):
 
 
 # %% wrong: address_as_identity
-"""Takes the address for a storage's name. [earns 2]"""
+"""Takes the address for a storage's name. [earns 1]"""
 import weakref
 from contextlib import contextmanager
 
@@ -594,7 +594,7 @@ def swap_saved_tensors(host):
 
 
 # %% wrong: stays_on_the_device
-"""The dict of storages keeps them alive. [earns 3]"""
+"""The dict of storages keeps them alive. [earns 2]"""
 import weakref
 from contextlib import contextmanager
 

@@ -19,8 +19,9 @@ __all__ = ["SAVED", "saved_bytes"]
 class _Saved:
     """A tensor that some operation saved: what it is, and three ways to count it."""
 
-    #: "input", "inner", "output", "buffer", "parameter", "view" (of a parameter), "number" (one
-    #: written in Python) or "dropped" (the graph that saved it is gone when the function returns).
+    #: "input", "inner", "output", "buffer", "constant" (of no module), "parameter", "view" (of a
+    #: parameter), "number" (one written in Python) or "dropped" (the graph that saved it is gone
+    #: when the function returns).
     what: str
     #: The tensor's number of elements.
     elements: int
@@ -60,7 +61,7 @@ SAVED: dict[str, Callable[[int, int], list[_Saved]]] = {
     "parameter": lambda r, c: [_Saved("parameter", c), _Saved("input", r * c)],
     "parameter's view": lambda r, c: [_Saved("view", c, whole=3 * c), _Saved("input", r * c)],
     "buffer": lambda r, c: [_Saved("buffer", c)],
-    "buffer's view": lambda r, c: [_Saved("buffer", c, whole=3 * c)],
+    "constant's view": lambda r, c: [_Saved("constant", c, whole=3 * c)],
     "result's view": lambda r, c: [_Saved("inner", 2 * r, whole=r * c)],
     "two slices": lambda r, c: [_Saved("input", 2 * r, whole=r * c, times=2, starts=2)],
     "expanded": lambda r, c: [_Saved("input", r * c), _Saved("input", r * c, whole=c)],
@@ -95,7 +96,7 @@ _WRITTEN = {
     "parameter": "lambda x: x * weight with a Parameter of one value per column",
     "parameter's view": "lambda x: x * weight[1] with a Parameter of three rows",
     "buffer": "a module that returns x * scale, a buffer with a value per column",
-    "buffer's view": "lambda x: x * table[1] with a tensor of three rows that requires no gradient",
+    "constant's view": "lambda x: x * table[1] with a tensor of three rows without a gradient",
     "result's view": "(x + 1)[:, :2] ** 2",
     "view": "x[:, :1] ** 2",
     "number": "torch.exp(2.5 * x) / 3.0",
@@ -114,7 +115,7 @@ _WRITTEN = {
     "no graph": "torch.exp of an x that requires no gradient",
 }
 
-_HELD = frozenset({"input", "inner", "output", "buffer"})
+_HELD = frozenset({"input", "inner", "output", "buffer", "constant"})
 
 
 def _count(

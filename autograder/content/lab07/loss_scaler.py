@@ -82,7 +82,6 @@ def _fixed() -> list[Case]:
         return Case((_TRAJECTORY, _SKIPS), inputs, fixed=True)
 
     good = [[0.5, -1.0], [2.0, 0.25, -0.5]]
-    huge = [[2.0**126, 2.0**126], [2.0**127, 2.0**126, 2.0**127]]  # sums and squares are inf
     spoiled = [
         [[value if (p, i) == at else 1.0 for i in range(n)] for p, n in enumerate(_SHAPE)]
         for value, at in [(math.nan, (0, 1)), (-math.inf, (1, 2)), (math.inf, (0, 0))]
@@ -91,7 +90,6 @@ def _fixed() -> list[Case]:
     return [
         case(every_step, good, good, spoiled[0], good, spoiled[1], spoiled[2], good),
         case({}, good, spoiled[2], good),
-        case({"initial": 1.0, "interval": 2}, huge, good),
         case({"initial": 2.0**24, "interval": 1}, [[2.0**17, -1.0], good[1]], good),  # no limits
         case({"initial": 2.0**-20}, spoiled[2], good, spoiled[0], good),
     ]
@@ -332,8 +330,6 @@ loss_scaler = Task(
         "overflows as well. Multiply it by `backoff`.",
         "changes_before_update": "Your scale changes in step or in unscale_. Only update changes "
         "it: until then, what was scaled has the old scale.",
-        "sum_decides": "Your scaler takes large gradients for an overflow. Their sum or norm may "
-        "be inf while each of them is finite: look at every value.",
         "backs_off_late": "Your scale backs off one update too late. The update right after the "
         "skipped step has to do it.",
     },

@@ -194,6 +194,10 @@ class _LooksAtTheLoss(LossScaler):
     def finds_overflow(self, gradients: Sequence[torch.Tensor]) -> bool:
         return self.loss_overflows
 
+    def update(self) -> None:
+        self.overflow = self.loss_overflows  # of what was scaled last, be it for a log
+        super().update()
+
 
 class _LastGradientDecides(LossScaler):
     def finds_overflow(self, gradients: Sequence[torch.Tensor]) -> bool:
@@ -276,11 +280,6 @@ class _ChangesBeforeUpdate(LossScaler):
         self.good_steps = 0
 
 
-class _SumDecides(LossScaler):
-    def finds_overflow(self, gradients: Sequence[torch.Tensor]) -> bool:
-        return not all(bool(gradient.sum().isfinite()) for gradient in gradients)
-
-
 class _BacksOffLate(LossScaler):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -319,6 +318,5 @@ MUTANTS: dict[str, type[LossScaler]] = {
     "grows_late": _GrowsLate,
     "never_backs_off": _NeverBacksOff,
     "changes_before_update": _ChangesBeforeUpdate,
-    "sum_decides": _SumDecides,
     "backs_off_late": _BacksOffLate,
 }

@@ -90,7 +90,7 @@ def _with_parameters_view(rows: int, columns: int) -> tuple[Any, ...]:
     return (lambda x: x * weight[1]), _x(rows, columns)
 
 
-def _with_buffers_view(rows: int, columns: int) -> tuple[Any, ...]:
+def _with_constants_view(rows: int, columns: int) -> tuple[Any, ...]:
     table = torch.full((3, columns), 2.0)
     return (lambda x: x * table[1]), _x(rows, columns)
 
@@ -112,7 +112,7 @@ _FUNCTIONS: dict[str, Callable[[int, int], tuple[Any, ...]]] = {
     "parameter": _times_parameter,
     "parameter's view": _with_parameters_view,
     "buffer": lambda r, c: (_Scaled(c), _x(r, c)),
-    "buffer's view": _with_buffers_view,
+    "constant's view": _with_constants_view,
     "result's view": lambda r, c: ((lambda x: (x + 1)[:, :2] ** 2), _x(r, c)),
     "view": lambda r, c: ((lambda x: x[:, :1] ** 2), _x(r, c)),
     "two slices": lambda r, c: ((lambda x: x[:, :2] ** 2 + x[:, 2:4] ** 2), _x(r, c)),
