@@ -320,9 +320,9 @@ score("lab06-offloaded_adam", globals())
 # entry of `host_layers` has `load()`, which returns the layer as a module on the device, and
 # `weight_bytes`.
 #
-# **Convention:** record no graph, even if `x` requires a gradient, and leave gradients switched on afterwards. At most two layers' weights are
-# on the device at any time; `layer = next.load()` still holds the old layer while it loads. Without
-# layers, return `x`.
+# **Convention:** record no graph, even if `x` requires a gradient, and leave gradients switched on afterwards.
+# At most two layers' weights are on the device at any time; `layer = next.load()` still holds the old layer
+# while it loads. Without layers, return `x`.
 #
 # *Points:* the output 1, the memory 2.
 #

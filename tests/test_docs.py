@@ -137,6 +137,9 @@ def test_the_margins_of_memory_budgets_are_what_was_measured(repository: Path) -
     for name, figures in recorded["conditions"].items():
         counts = (figures[key] for key in ("gradings", "lost", "could_not_judge"))
         assert f"| {name} | {' | '.join(map(str, counts))} |" in text
+        answers, exercises = figures["gradings"] // figures["rounds"], len(figures["tasks"])
+        of_each = f"each of the {answers} correct answers to the {exercises} exercises"
+        assert of_each in " ".join(text.split())
 
 
 def test_repeated_verdicts_of_lab_8_are_what_was_measured(repository: Path) -> None:

@@ -6,9 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import distributed
 from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils import checkpoint as torch_checkpoint
 
+from peakmem.core.errors import RankError
+from peakmem.probes.lab04 import run_in_segments
+from peakmem.probes.lab07 import loss_scaler
+from peakmem.probes.lab08 import data_parallel, ring_all_reduce
 from peakmem.probes.lab10 import tiled_backward
 from peakmem.probes.own_work import refuse_calls_from, refusing_operators, refusing_operators_from
 
@@ -65,3 +71,36 @@ def test_torchs_optimizers_are_refused_until_the_block_ends(options: dict[str, b
     ):
         adam.step()
     adam.step()
+
+
+# The probes of exercises that refuse a tool, each on a solution that uses it.
+
+
+def test_segments_may_not_be_torchs_checkpoints() -> None:
+    def with_torchs(layers, x, segment_length):
+        for layer in layers:
+            x = torch_checkpoint.checkpoint(layer, x, use_reentrant=False)
+        return x
+
+    student = SimpleNamespace(run_in_segments=with_torchs)
+    sizes = {"n_layers": 2, "segment_length": 1, "rows": 2, "columns": 3}
+    with pytest.raises(RuntimeError, match=r"torch.utils.checkpoint does this exercise"):
+        run_in_segments(student, **sizes, seed=1)
+
+
+def test_a_scaler_may_not_be_torchs() -> None:
+    student = SimpleNamespace(LossScaler=lambda initial: torch.amp.GradScaler("cpu", initial))
+    with pytest.raises(RuntimeError, match=r"_amp_\w+ does this exercise"):
+        loss_scaler(student, settings={"initial": 8.0}, gradients=[[[1.0], [1.0, 2.0]]])
+
+
+def test_an_all_reduce_around_a_ring_may_not_be_torchs() -> None:
+    student = SimpleNamespace(ring_all_reduce=distributed.all_reduce)
+    with pytest.raises(RankError, match="c10d::allreduce_ does this exercise"):
+        ring_all_reduce(student, world=2, lengths=[4], seed=1, metered=False)
+
+
+def test_replicas_may_not_be_torchs() -> None:
+    student = SimpleNamespace(DataParallel=DistributedDataParallel)
+    with pytest.raises(RankError, match=r"torch.nn.parallel.distributed does this exercise"):
+        data_parallel(student, world=2, width=3, passes=1, seed=1, metered=False)
