@@ -115,6 +115,8 @@ class Course:
         """Run `python -m name arguments` in the virtual environment and return its exit status."""
         # If another one is active in the user's terminal, IPython would warn of it in each kernel.
         os.environ["VIRTUAL_ENV"] = str(self.venv)
+        # Many containers set this. Without saved bytecode, each process would compile the course.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         return self.run([str(self.python), "-m", name, *arguments], folder or self.root)
 
     def set_up(self, *, test_tools: bool = False) -> None:

@@ -481,6 +481,12 @@ def test_programs_find_the_courses_environment_active(
     assert os.environ["VIRTUAL_ENV"] == str(folder / ".venv")
 
 
+def test_programs_save_their_bytecode(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    Course(folder, Recorder()).module("pytest")
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ
+
+
 def test_gpu_needs_no_environment_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
     recorder = Recorder()

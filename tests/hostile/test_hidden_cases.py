@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ CANARY = "canary-of-a-hidden-case"
 LABS = sorted(path.name for path in (REPOSITORY / "labs").iterdir() if path.is_dir())
 TASKS = [task for name in LABS for task in find_lab(name).tasks]
 RNG = np.random.default_rng
-HIDING = [task for task in TASKS if any(case.fixed for case in task.cases(RNG(0)))]
 
 TELLING = {
     "value": Answer(CANARY, memory="within"),
@@ -35,21 +35,27 @@ def message(task: Task, cases: list[Case], answer: Answer) -> str:
     return judge_safely(task, cases, given).message
 
 
-@pytest.mark.parametrize("task", HIDING, ids=lambda task: task.id)
+@cache
+def hiding() -> list[Task]:
+    """The tasks with hidden cases. Drawing all cases takes seconds, so not while collecting."""
+    return [task for task in TASKS if any(case.fixed for case in task.cases(RNG(0)))]
+
+
 @pytest.mark.parametrize("answer", TELLING.values(), ids=TELLING)
-def test_what_came_of_a_hidden_case_is_not_told(task, answer):
-    cases = task.cases(RNG(0))
-    assert CANARY not in message(task, cases, answer)
-    hidden = [case for case in cases if case.fixed]
-    assert CANARY not in judge_safely(task, hidden, [answer] * len(hidden)).message
+def test_what_came_of_a_hidden_case_is_not_told(answer):
+    for task in hiding():
+        cases = task.cases(RNG(0))
+        assert CANARY not in message(task, cases, answer), task.id
+        hidden = [case for case in cases if case.fixed]
+        assert CANARY not in judge_safely(task, hidden, [answer] * len(hidden)).message, task.id
 
 
 @pytest.mark.parametrize("answer", [TELLING["exception"], TELLING["lost"]])
 def test_what_came_of_a_drawn_case_would_be_told(answer):
-    for task in HIDING:
+    for task in hiding():
         cases = [replace(case, fixed=False) for case in task.cases(RNG(0))]
         assert CANARY in judge_safely(task, cases, [answer] * len(cases)).message
 
 
 def test_every_lab_hides_cases():
-    assert {task.id.partition("-")[0] for task in HIDING} == {name[:5] for name in LABS}
+    assert {task.id.partition("-")[0] for task in hiding()} == {name[:5] for name in LABS}

@@ -12,7 +12,9 @@ from autograder.sandbox.host.in_process import LocalStudent
 from tests.answers import source_of
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 5))]
+)
 @pytest.mark.parametrize(
     ("answer", "mistake"),
     [
