@@ -21,6 +21,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,7 +78,8 @@ def call_each(
 
     An outcome is ("value", result), ("raised", type's name, message), or ("changed", i) if the
     function wrote into argument number i. The type's name is that of `raised_type`. Tensors are
-    returned as arrays, and 0-dimensional arrays as numbers.
+    returned as arrays, and 0-dimensional arrays as numbers. Arguments are plain data,
+    SimpleNamespaces and dataclasses of plain data, and lists of these.
 
     >>> call_each(lambda x: 1 / x, [(2.0,), (0,)])
     [('value', 0.5), ('raised', 'ZeroDivisionError', 'division by zero')]
@@ -87,7 +89,7 @@ def call_each(
 
 def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, ...]:
     # A fast path: thousands of calls take only numbers, which can't be changed.
-    before = {i: serialization.encode(a) for i, a in enumerate(arguments) if type(a) not in _ATOMS}
+    before = {i: _state(a) for i, a in enumerate(arguments) if type(a) not in _ATOMS}
     try:
         value = function(*arguments)
         if type(value) not in _ATOMS:
@@ -95,22 +97,25 @@ def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, .
             serialization.encode(value)  # one answer that cannot be sent must not spoil the others
     except Exception as error:
         return ("raised", raised_type(error), str(error)[:500])
-    for index, encoded in before.items():
-        if serialization.encode(arguments[index]) != encoded:
+    for index, state in before.items():
+        if _state(arguments[index]) != state:
             return ("changed", index)
     return ("value", value)
 
 
-@contextmanager
-def as_object(fields: dict[str, Any]) -> Iterator[SimpleNamespace]:
-    """Give the items of a dict as attributes; if the block changes one, it empties the dict.
+def _state(argument: Any) -> bytes:
+    """Return bytes that differ once a function has written into the argument."""
+    try:
+        return serialization.encode(_attributes(argument))
+    except (serialization.PlainError, TypeError, RecursionError):
+        return b""  # it was plain data, so something else was put into it
 
-    `call_each` then says that the argument has changed.
-    """
-    given = SimpleNamespace(**fields)
-    yield given
-    if vars(given) != fields:
-        fields.clear()
+
+def _attributes(value: Any) -> Any:
+    """Return the value with objects as dicts of their attributes."""
+    if type(value) is list and not all(type(part) in _ATOMS for part in value):
+        return [_attributes(part) for part in value]
+    return vars(value) if type(value) is SimpleNamespace or is_dataclass(value) else value
 
 
 def as_sent(value: Any) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
-from peakmem.probes import Namespace, as_object, call_each
+from peakmem.probes import Namespace, call_each
 from peakmem.probes.leak import measured_run
 
 __all__ = [
@@ -94,12 +95,8 @@ def largest_batch(student: Namespace, calls: Calls) -> Outcomes:
 
     The shape travels as a dict, and the student gets an object with its items as attributes.
     """
-
-    def largest(seq: int, shape: dict[str, Any], budget_bytes: int) -> Any:
-        with as_object(shape) as given:
-            return student.largest_batch(seq, given, budget_bytes)
-
-    return call_each(largest, calls)
+    given = [(seq, SimpleNamespace(**shape), budget_bytes) for seq, shape, budget_bytes in calls]
+    return call_each(student.largest_batch, given)
 
 
 def predict_training(student: Namespace, calls: Calls) -> Outcomes:
@@ -107,12 +104,8 @@ def predict_training(student: Namespace, calls: Calls) -> Outcomes:
 
     The shape travels as a dict, and the student gets an object with its items as attributes.
     """
-
-    def predict(shape: dict[str, Any], batch: int, seq: int) -> Any:
-        with as_object(shape) as given:
-            return student.predict_training(given, batch, seq)
-
-    return call_each(predict, calls)
+    given = [(SimpleNamespace(**shape), batch, seq) for shape, batch, seq in calls]
+    return call_each(student.predict_training, given)
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from peakmem.plan import chain
-from peakmem.probes import Namespace, as_object, call_each
+from peakmem.probes import Namespace, call_each
 
 __all__ = ["plan_joint", "schedule", "worth_swapping"]
 
 Calls = Sequence[Sequence[Any]]
 Outcomes = list[tuple[Any, ...]]
-Stage = Mapping[str, Any]
 
 
 def worth_swapping(student: Namespace, calls: Calls) -> Outcomes:
@@ -21,12 +20,8 @@ def worth_swapping(student: Namespace, calls: Calls) -> Outcomes:
 
     A call's stage is a dict here, and an object with these attributes to the student.
     """
-
-    def decide(stage: dict[str, Any], *rates: float) -> Any:
-        with as_object(stage) as given:
-            return student.worth_swapping(given, *rates)
-
-    return call_each(decide, calls)
+    given = [(SimpleNamespace(**stage), *rates) for stage, *rates in calls]
+    return call_each(student.worth_swapping, given)
 
 
 def schedule(student: Namespace, calls: Calls, before: Calls = ()) -> Outcomes:
@@ -36,13 +31,12 @@ def schedule(student: Namespace, calls: Calls, before: Calls = ()) -> Outcomes:
     `before` come first; their results are left out.
     """
 
-    def plan(stages: list[Stage], budget_bytes: int, link: float) -> Any:
-        with _as_objects(stages) as given:
-            found = student.schedule(given, budget_bytes, link)
+    def plan(*arguments: Any) -> Any:
+        found = student.schedule(*arguments)
         return [_row(copy) for copy in found] if _is_list(found) else found
 
-    call_each(plan, before)
-    return call_each(plan, calls)
+    call_each(plan, _as_in_the_notebook(before))
+    return call_each(plan, _as_in_the_notebook(calls))
 
 
 def plan_joint(student: Namespace, calls: Calls, before: Calls = ()) -> Outcomes:
@@ -52,13 +46,12 @@ def plan_joint(student: Namespace, calls: Calls, before: Calls = ()) -> Outcomes
     `before` come first; their results are left out.
     """
 
-    def plan(stages: list[Stage], budget_bytes: int, link: float) -> Any:
-        with _as_objects(stages) as given:
-            found = student.plan_joint(given, budget_bytes, link)
+    def plan(*arguments: Any) -> Any:
+        found = student.plan_joint(*arguments)
         return [str(treatment) for treatment in found] if _is_list(found) else found
 
-    call_each(plan, before)
-    return call_each(plan, calls)
+    call_each(plan, _as_in_the_notebook(before))
+    return call_each(plan, _as_in_the_notebook(calls))
 
 
 def _is_list(found: Any) -> bool:
@@ -73,11 +66,6 @@ def _row(copy: Any) -> Any:
     return tuple(copy) if _is_list(copy) else copy
 
 
-@contextmanager
-def _as_objects(stages: list[Stage]) -> Iterator[list[chain.Stage]]:
-    """Give the stages as the notebook has them; if the block changes the list, so is `stages`."""
-    given = [chain.Stage(**stage) for stage in stages]
-    before = list(given)
-    yield given
-    if given != before:
-        stages.clear()  # `call_each` says that an argument has changed, not how
+def _as_in_the_notebook(calls: Calls) -> Calls:
+    """Return the calls with their stages as the notebook has them."""
+    return [([chain.Stage(**stage) for stage in stages], *rest) for stages, *rest in calls]
