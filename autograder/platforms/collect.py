@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from autograder.base.csv_table import cell_text, csv_bytes
-from autograder.base.files import inside, locked, write_whole
+from autograder.base.files import drop_drafts, inside, locked, write_whole
 from autograder.notebooks.intake import is_student_id
 from autograder.platforms.downloads import Download, Sender, Upload
 from autograder.rules.csv_input import header_of, rows
@@ -234,6 +234,7 @@ class _Collecting:
             if path.is_file():
                 self._set_aside("earlier", student, f"{self.lab}.ipynb", path.read_bytes())
                 self.done.replaced.append(student)
+            drop_drafts(path.parent)  # of a collect that was killed here
             write_whole(path, data)
             self.done.placed.append(student)
         if upload.late:
@@ -277,6 +278,7 @@ class _Collecting:
     def write_log(self) -> None:
         """Add what became of each file to the log, once for each file and place."""
         path = self.folder / _LOG
+        drop_drafts(self.folder)
         with locked(self.folder):
             before = rows(path, _LOG_HEADER, (), key=()) if path.is_file() else ()
             lines = [tuple(row[column] for column in _LOG_HEADER) for _, row in before]

@@ -9,6 +9,9 @@ import io
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -296,6 +299,38 @@ def test_collecting_again_changes_nothing_and_a_newer_one_keeps_the_old(tmp_path
     assert newer["replaced"] == ["ada"]
     assert placed(out, "ada") == notebook("second")
     assert aside(out) == sorted([notebook("first"), b"x"])
+
+
+@pytest.mark.parametrize("writes", [1, 2])
+def test_a_command_that_was_killed_leaves_nothing_once_it_runs_again(tmp_path, out, capsys, writes):
+    names = (f"lovelaceada_4711_901_{LAB}.ipynb", "lovelaceada_4711_902_x.txt")
+    made = zipped(tmp_path / "submissions.zip", dict.fromkeys(names, notebook()))
+    command = [sys.executable, "-c", _KILLED.format(writes=writes)]
+    places = ("--submitted", str(out.with_name("submitted")), "--out", str(out))
+    done = subprocess.run([*command, "collect", LAB, str(made), *places], capture_output=True)
+    assert done.returncode == -signal.SIGKILL
+    assert len(_hidden(tmp_path)) == 1
+    assert collect(made, out, capsys)["status"] == 0
+    assert _hidden(tmp_path) == []
+    assert (placed(out, "ada"), aside(out)) == (notebook(), [notebook()])
+
+
+# The command, which kills itself once that many files are on the disk but not yet in their places.
+_KILLED = """
+import os, signal
+from autograder.cli.app import main
+left = [{writes}]
+def fsync(descriptor):
+    left[0] -= 1
+    if left[0] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+os.fsync = fsync
+main()
+"""
+
+
+def _hidden(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob(".*") if path.is_file()]
 
 
 def test_without_a_roster_the_platforms_names_are_the_ids(tmp_path, capsys):
