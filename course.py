@@ -126,7 +126,12 @@ class Course:
         print("Setting up .venv. This takes a few minutes, once.")
         self._require_venv_module()
         self.stamp.unlink(missing_ok=True)
-        doing = ("creating the environment", "installing pip", "installing the course's packages")
+        doing = (
+            "creating the environment",
+            "installing pip",
+            "installing the course's packages",
+            "compiling the course",
+        )
         for step, arguments in zip(doing, self.setup_steps(test_tools), strict=True):
             print(f"- {step}")
             if self.run(arguments, self.root) != 0:
@@ -165,6 +170,8 @@ class Course:
             [sys.executable, "-m", "venv", *self._clear(), str(self.venv)],
             [*install, "pip", "setuptools"],
             [*install, "--no-build-isolation", "-e", ".[lab,lecture]", "-e", autograder],
+            # The sandbox can't write: it would compile these again for each run of the grader.
+            [str(self.python), "-m", "compileall", "-q", "src", "autograder"],
         ]
 
     def _clear(self) -> list[str]:
