@@ -299,7 +299,8 @@ MEASURED_ATTACKS = [
 from peakmem.probes.lab03 import lean_adam as probe
 real = probe._large
 def large(step, *args, metered, **more):
-    figures = dict.fromkeys(("rise_bytes", "numpy_rise_bytes", "kept_bytes", "numpy_kept_bytes"), 0)
+    moments = 8 * sum(map(math.prod, more["shapes"]))
+    figures = dict(rise_bytes=moments, kept_bytes=moments, numpy_rise_bytes=0, numpy_kept_bytes=0)
     return {**real(step, *args, metered=False, **more), **figures}
 probe._large = large
 def work(call, greedy): return greedy()
