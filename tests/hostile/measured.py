@@ -602,6 +602,7 @@ from peakmem.probes.lab03 import lean_adam as probe
 real = probe._large
 def large(*args, **more):
     value = real(*args, **more)
+    if more.get("even"): return value  # no budget holds yet, and more requests come
     found = frame_with("request", "connection")
     fd = found["connection"].fileno()
     data = serialization.encode({"id": found["request"]["id"], "value": value})
