@@ -33,8 +33,9 @@ def adam_step(
     its values after the call. `changed` names the first object that a call changed but shouldn't
     have; None if there is none. `state_used` says whether the state is non-empty at the end. The
     first one's dict has `stands`: whether one more call, with an lr of 0, leaves the parameters. If
-    models take turns, it also has `restarts`: whether the same parameters, back at their start, take the same path again with each of two new states in turns, and begin it once
-    more with one of these, emptied.
+    models take turns, it also has `restarts`: whether the same parameters, back at their start,
+    take the same path again with each of two new states in turns, and begin it once more with one
+    of these, emptied.
     """
     return train_in_turns(student.adam_step, models, options)
 
