@@ -165,7 +165,7 @@ def from_backward_to_step(step_in_backward: Callable[..., Any]) -> Callable[[], 
             return (*values, any(param.grad is not None for param in params))
 
         hooked: list[torch.Tensor] = []
-        params[0].register_post_accumulate_grad_hook(hooked.append)  # type: ignore[attr-defined]
+        params[0].register_post_accumulate_grad_hook(hooked.append)  # type: ignore[no-untyped-call]
         handle = step_in_backward(params, lr=0.1)
         other = torch.ones(1, requires_grad=True)
         step_in_backward([other])

@@ -50,7 +50,7 @@ def step_in_backward(
         return [tensor.detach().numpy().copy() for tensor in tensors]
 
     hooked: list[torch.Tensor] = []
-    a.register_post_accumulate_grad_hook(hooked.append)  # type: ignore[attr-defined]
+    a.register_post_accumulate_grad_hook(hooked.append)  # type: ignore[no-untyped-call]
     handle = student.step_in_backward(tensors, **options)
     other = torch.ones(1, requires_grad=True)
     student.step_in_backward([other], lr=0.5)
