@@ -147,6 +147,8 @@ self_check(
             (1, "magnitude"),
             (1, "Unsigned"),
             (1, "two's complement"),
+            (1, "unsigned int"),
+            (1, "twos_complement"),
         ]
     ],
     equal=whole(),
@@ -671,6 +673,8 @@ self_check(
         Case((1e6, 1e4, 5, 10), True, "infinity stays infinity"),
         Case((1e6, 1e6, 5, 10), True, "infinity plus infinity stays, too"),
         Case((1e6, 1e4, 8, 7), False, "bf16 goes farther: use the format you are given"),
+        Case((1e60, 1e58, 9, 12), False, "so does a format with 9 exponent bits"),
+        Case((1.0, 2.0**-16, 9, 16), False, "16 mantissa bits: the gap above 1 is 2**-16"),
         Case((0.0, 2.0**-26, 5, 10), True, "less than half of the smallest number"),
     ],
 )

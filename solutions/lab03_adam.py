@@ -390,6 +390,16 @@ self_check(
             label="a third one",
             function=lab03.or_refused(bytes_per_parameter),
         ),
+        *(
+            Case(
+                (name,),
+                "refused",
+                "a recipe has just one name",
+                label=f"the unknown {name!r}",
+                function=lab03.or_refused(bytes_per_parameter),
+            )
+            for name in ("bf16_adam", "sgd_momentum", "sgd ")
+        ),
     ],
 )
 if predicted(predicted_saving, question="bytes per parameter that mixed precision saves?"):
@@ -552,7 +562,7 @@ def measured_state_bytes(optimizer: torch.optim.Optimizer) -> int:
 def found_in(*states):
     """Return what your function finds in the states of parameters, and whether it changed them."""
     params = [torch.zeros(1000, requires_grad=True), torch.zeros(3, requires_grad=True)]
-    optimizer = torch.optim.Adam(params)
+    optimizer = torch.optim.Adam([{"params": [param]} for param in params])  # two groups
     if "after a step" in states:
         params[0].grad = torch.ones(1000)
         optimizer.step()
@@ -1375,7 +1385,7 @@ if predicted(predicted_mib, question="MiB above 4 P?"):
 # ## 3.11 A step inside backward (stretch, 3 points, 9 minutes)
 #
 # Parameters and moments have to stay. Do gradients? Backward makes them one after another. Update each
-# parameter as soon as its gradient is ready, free the gradient, and two are hardly ever live at once.
+# parameter as soon as its gradient is ready, free it, and two are hardly ever live at once.
 #
 # `param.register_post_accumulate_grad_hook(hook)` calls `hook(param)` whenever a backward has finished
 # `param.grad`. It returns a handle, whose `remove()` takes the hook away.
@@ -1383,7 +1393,7 @@ if predicted(predicted_mib, question="MiB above 4 P?"):
 # Write `step_in_backward(params, lr)`. Once you have called it, `loss.backward()` alone makes an SGD step,
 # `param - lr * param.grad`, on each parameter and sets its gradient to `None`. Return an object with
 # `remove()`, after which backward only computes gradients. `params` are leaf tensors that require a
-# gradient, used once or more; no torch optimizer.
+# gradient, used once or more; other hooks stay; no torch optimizer.
 #
 # *Points:* same result 1; 2 if memory rises by at most twice the largest gradient plus 64 KiB: room for one
 # gradient and one temporary.
@@ -1446,6 +1456,7 @@ self_check(
                 (1.3, 1.3, False, 1.3, 1.3, True, 1.006): "subtract the step",
                 (0.997, 0.997, False, 0.997, 0.997, True, 0.994): "another call with another lr "
                 "changed this one's: keep lr in the call's own variables",
+                "a hook from before is gone": "remove the hooks whose handles you keep, no others",
                 (0.7, 0.7, False, 0.7, 0.7, True, 1.0): "remove() took another call's hooks away: "
                 "keep each call's hooks in its own variables",
             },

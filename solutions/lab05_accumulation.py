@@ -142,6 +142,7 @@ said = {
     "a tensor came back": "return a number, loss.item()",
     "no loss came back": "return the batch's mean loss",
     "no gradient": "call backward() on each micro-batch's loss",
+    "a hook is left": "take your hooks away: later gradients go through them, too",
     "the weight has changed": "no optimizer step belongs in here",
     "the model's mode has changed": "the mode is the caller's to set: no train() or eval()",
     "requires_grad has changed": "leave data, model and the recording of gradients as they are",
@@ -491,6 +492,7 @@ said = {
     "a tensor came back": "return a number",
     "no mean came back": "return the mean",
     "gradients are off": "leave the recording of gradients switched on",
+    "a hook is left": "take your hooks away: later gradients go through them, too",
 }
 other = "another gradient"
 self_check(

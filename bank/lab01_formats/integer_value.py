@@ -288,3 +288,52 @@ def integer_value(bits, width, encoding):
     if encoding == "unsigned" or bits < half:
         return bits
     return half - bits if encoding == "sign-magnitude" else bits - 2 * half
+
+
+# %% wrong: beginnings_of_names
+"""Goes by the beginnings of the encodings' names, so "unsigned int" is taken too."""
+
+
+def integer_value(bits, width, encoding):
+    half = 1 << (width - 1)
+    if encoding.startswith("unsigned"):
+        return bits
+    if encoding.startswith("sign-"):
+        return bits if bits < half else half - bits
+    if encoding.startswith("twos-"):
+        return bits if bits < half else bits - 2 * half
+    raise ValueError(encoding)
+
+
+# %% wrong: other_separators
+"""Takes underscores for hyphens."""
+
+
+def integer_value(bits, width, encoding):
+    half = 1 << (width - 1)
+    match encoding.replace("_", "-"):
+        case "unsigned":
+            return bits
+        case "sign-magnitude":
+            return bits if bits < half else half - bits
+        case "twos-complement":
+            return bits if bits < half else bits - 2 * half
+    raise ValueError(encoding)
+
+
+# %% right: slices_of_bits
+"""Takes the highest bit off, and looks its worth up in a dict."""
+
+
+def integer_value(bits, width, encoding):
+    half = 1 << (width - 1)
+    top, rest = divmod(bits, half)
+    worth = {
+        "unsigned": rest + top * half,
+        "sign-magnitude": -rest if top else rest,
+        "twos-complement": rest - top * half,
+    }
+    try:
+        return worth[encoding]
+    except KeyError:
+        raise ValueError(encoding) from None

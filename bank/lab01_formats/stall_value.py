@@ -336,3 +336,18 @@ def stall_value(step, exponent_bits, mantissa_bits):
     root, power = math.frexp(step * 2.0 ** (mantissa_bits + 1))
     stall = math.ldexp(1.0, power - (root == 0.5))
     return stall if stall <= largest else math.inf
+
+
+# %% wrong: eight_exponent_bits
+"""Takes more than 8 exponent bits for 8."""
+
+import math
+
+
+def stall_value(step, exponent_bits, mantissa_bits):
+    bias = 2 ** (min(exponent_bits, 8) - 1) - 1
+    if step <= 2.0 ** (1 - bias - mantissa_bits) / 2:
+        return 0.0
+    fraction, k = math.frexp(step)
+    stall = math.ldexp(1.0, k - (fraction == 0.5) + mantissa_bits + 1)
+    return stall if stall <= (2 - 2.0**-mantissa_bits) * 2.0**bias else math.inf

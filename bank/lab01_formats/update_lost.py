@@ -373,3 +373,42 @@ from peakmem.labs.lab01 import rounded
 def update_lost(param, update, exponent_bits, mantissa_bits):
     p, u = (rounded(x, 5, mantissa_bits) for x in (param, update))
     return rounded(p + u, 5, mantissa_bits) == p
+
+
+# %% wrong: adds_in_float32
+"""Adds in float32, which has too few bits for some formats, and too small a range."""
+
+import numpy as np
+from peakmem.labs.lab01 import rounded
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    stored = np.float32(rounded(param, exponent_bits, mantissa_bits))
+    moved = stored + np.float32(rounded(update, exponent_bits, mantissa_bits))
+    return bool(rounded(float(moved), exponent_bits, mantissa_bits) == stored)
+
+
+# %% wrong: eight_exponent_bits
+"""Rounds to bf16's range in every format with more exponent bits."""
+
+from peakmem.labs.lab01 import rounded
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    e = min(exponent_bits, 8)
+    stored = rounded(param, e, mantissa_bits)
+    moved = stored + rounded(update, e, mantissa_bits)
+    return rounded(moved, e, mantissa_bits) == stored
+
+
+# %% wrong: ten_mantissa_bits
+"""Rounds to fp16's precision in every format but fp32 that has more mantissa bits."""
+
+from peakmem.labs.lab01 import rounded
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    m = mantissa_bits if mantissa_bits == 23 else min(mantissa_bits, 10)
+    stored = rounded(param, exponent_bits, m)
+    moved = stored + rounded(update, exponent_bits, m)
+    return rounded(moved, exponent_bits, m) == stored

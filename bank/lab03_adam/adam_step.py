@@ -1076,3 +1076,46 @@ def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         t += 1
         state[i] = m, v, t
         p -= lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
+
+
+# %% wrong: earlier_lr
+"""Keeps the first call's options in the state, and goes by them ever after."""
+
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    lr, (beta1, beta2), eps = state.setdefault("options", (lr, betas, eps))
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        if grad is None:
+            continue
+        own = state.setdefault(i, [0, torch.zeros_like(param), torch.zeros_like(param)])
+        own[0] += 1
+        own[1] = beta1 * own[1] + (1 - beta1) * grad
+        own[2] = beta2 * own[2] + (1 - beta2) * grad**2
+        m_hat, v_hat = own[1] / (1 - beta1 ** own[0]), own[2] / (1 - beta2 ** own[0])
+        param -= lr * m_hat / (v_hat.sqrt() + eps)
+
+
+# %% wrong: first_call_decides
+"""Only parameters with a gradient in the first call ever have a state. [earns 4]"""
+
+import torch
+
+
+@torch.no_grad()
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    beta1, beta2 = betas
+    if not state:
+        for i, (param, grad) in enumerate(zip(params, grads)):
+            if grad is not None:
+                state[i] = {"t": 0, "m": torch.zeros_like(param), "v": torch.zeros_like(param)}
+    for i, own in state.items():
+        if grads[i] is None:
+            continue
+        own["t"] += 1
+        own["m"].mul_(beta1).add_(grads[i], alpha=1 - beta1)
+        own["v"].mul_(beta2).addcmul_(grads[i], grads[i], value=1 - beta2)
+        root = (own["v"] / (1 - beta2 ** own["t"])).sqrt()
+        params[i] -= lr * own["m"] / (1 - beta1 ** own["t"]) / (root + eps)

@@ -349,3 +349,42 @@ def bytes_per_parameter(recipe):
     else:
         raise ValueError(recipe)
     return dict(zip(("weights", "gradients", "master_weights", "first_moment", "second_moment"), sizes))
+
+
+# %% wrong: strips_spaces
+"""Takes spaces around a name for nothing."""
+
+KEYS = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+TABLE = {
+    "fp32": (4, 4, 0, 4, 4),
+    "mixed": (2, 2, 4, 4, 4),
+    "mixed_fp32_grads": (2, 4, 4, 4, 4),
+    "bf16": (2, 2, 0, 2, 2),
+    "sgd": (4, 4, 0, 0, 0),
+}
+
+
+def bytes_per_parameter(recipe):
+    return dict(zip(KEYS, TABLE[recipe.strip()]))
+
+
+# %% wrong: some_prefixes
+"""Compares the names of mixed recipes, and the others' beginnings."""
+
+KEYS = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+
+
+def bytes_per_parameter(recipe):
+    if recipe == "mixed":
+        sizes = (2, 2, 4, 4, 4)
+    elif recipe == "mixed_fp32_grads":
+        sizes = (2, 4, 4, 4, 4)
+    elif recipe.startswith("bf16"):
+        sizes = (2, 2, 0, 2, 2)
+    elif recipe.startswith("fp32"):
+        sizes = (4, 4, 0, 4, 4)
+    elif recipe.startswith("sgd"):
+        sizes = (4, 4, 0, 0, 0)
+    else:
+        raise ValueError(recipe)
+    return dict(zip(KEYS, sizes))

@@ -630,3 +630,51 @@ def measured_state_bytes(optimizer):
     for state in optimizer.state.values():
         look(state)
     return sum(found.values())
+
+
+# %% wrong: first_group
+"""Looks at the states of the first group's parameters."""
+
+import torch
+
+
+def measured_state_bytes(optimizer):
+    storages = {}
+
+    def visit(thing):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            storages[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(thing, (dict, list, tuple)):
+            for part in thing.values() if isinstance(thing, dict) else thing:
+                visit(part)
+
+    for param in optimizer.param_groups[0]["params"]:
+        if param in optimizer.state:
+            visit(optimizer.state[param])
+    return sum(storages.values())
+
+
+# %% wrong: from_the_view_on
+"""Counts a storage from where a view of it begins."""
+
+import torch
+
+
+def measured_state_bytes(optimizer):
+    storages = {}
+
+    def visit(thing):
+        if torch.is_tensor(thing):
+            storage = thing.untyped_storage()
+            size = storage.nbytes() - thing.storage_offset() * thing.element_size()
+            storages[storage.data_ptr()] = max(size, storages.get(storage.data_ptr(), 0))
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                visit(part)
+        elif isinstance(thing, (list, tuple)):
+            for part in thing:
+                visit(part)
+
+    visit(dict(optimizer.state))
+    return sum(storages.values())

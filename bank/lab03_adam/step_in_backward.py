@@ -489,3 +489,26 @@ def step_in_backward(params, lr=1e-3):
                 handle.remove()
 
     return Handle()
+
+
+# %% wrong: others_hooks
+"""remove() clears all hooks of the parameters, whoever's they are. [earns 2]"""
+
+import torch
+
+
+def step_in_backward(params, lr=1e-3):
+    @torch.no_grad()
+    def update(param):
+        param -= lr * param.grad
+        param.grad = None
+
+    for param in params:
+        param.register_post_accumulate_grad_hook(update)
+
+    class Handle:
+        def remove(self):
+            for param in params:
+                param._post_accumulate_grad_hooks.clear()
+
+    return Handle()

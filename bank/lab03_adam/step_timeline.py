@@ -513,3 +513,47 @@ def step_timeline(param_bytes, activation_bytes, events):
             gradients = 0
         live.append(param_bytes + activations + gradients + moments)
     return live
+
+
+# %% wrong: step_waits_for_backward
+"""A step does nothing while activations wait for their backward."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    activations = gradients = state = 0
+    live = []
+    for event in events:
+        if event == "forward":
+            activations += activation_bytes
+        elif event == "backward":
+            activations -= activation_bytes
+            gradients = param_bytes
+        elif event == "step" and gradients and not activations:
+            state = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=True)":
+            gradients = 0
+        live.append(param_bytes + activations + gradients + state)
+    return live
+
+
+# %% wrong: zeros_make_no_moments
+"""A step on gradients of zero makes no moments."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    activations = gradients = state = 0
+    zero, live = False, []
+    for event in events:
+        if event == "forward":
+            activations += activation_bytes
+        elif event == "backward":
+            activations -= activation_bytes
+            gradients, zero = param_bytes, False
+        elif event == "step" and gradients and not zero:
+            state = 2 * param_bytes
+        elif event == "zero_grad(set_to_none=False)":
+            zero = True
+        elif event == "zero_grad(set_to_none=True)":
+            gradients = 0
+        live.append(param_bytes + activations + gradients + state)
+    return live

@@ -514,3 +514,33 @@ def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
         loss.backward()
         total += loss.item()
     return total
+
+
+# %% wrong: asks_for_sums
+"""Asks loss_fn for a sum, which torch's own functions give, and others don't."""
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        loss = loss_fn(model(x), y, reduction="sum") / targets.numel()
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: hooks_stay
+"""Weighs gradients by hooks on the parameters, which stay there."""
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    share = [1.0]
+    for param in model.parameters():
+        param.register_hook(lambda gradient: gradient * share[0])
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
+        share[0] = len(x) / len(inputs)
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        total += loss.item() * share[0]
+    return total

@@ -603,3 +603,24 @@ def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100)
         loss.backward()
         total += loss.item()
     return total
+
+
+# %% wrong: hooks_stay
+"""Divides gradients by hooks on the parameters, which stay there."""
+
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = int((labels != ignore_index).sum())
+    if not counted:
+        return 0.0
+    for param in model.parameters():
+        param.register_hook(lambda gradient: gradient / counted)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x).flatten(0, 1)
+        loss = F.cross_entropy(logits, y.flatten(), ignore_index=ignore_index, reduction="sum")
+        loss.backward()
+        total += loss.item() / counted
+    return total

@@ -449,3 +449,37 @@ def batch_norm_gap(model, x, micro_batch):
     x *= 1.000001
     outputs = torch.cat([model(part) for part in x.split(micro_batch)])
     return (model(x) - outputs).abs().max().item()
+
+
+# %% wrong: equal_pieces
+"""Cuts with chunk, whose pieces may be smaller than a micro-batch."""
+
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    with torch.no_grad():
+        pieces = [twin(piece) for piece in x.chunk(-(-len(x) // micro_batch))]
+        return (twin(x) - torch.cat(pieces)).abs().max().item()
+
+
+# %% right: running_maximum
+"""The largest difference so far, piece by piece, in inference mode."""
+
+import copy
+
+import torch
+
+
+def batch_norm_gap(model, x, micro_batch):
+    twin = copy.deepcopy(model).train()
+    largest = 0.0
+    with torch.inference_mode():
+        whole = twin(x)
+        for start in range(0, len(x), micro_batch):
+            here = slice(start, start + micro_batch)
+            largest = max(largest, float((whole[here] - twin(x[here])).abs().max()))
+    return largest

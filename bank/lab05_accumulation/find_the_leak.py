@@ -222,3 +222,27 @@ def validation_loss(model, loss_fn, inputs, targets, micro_batch):
     for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch)):
         total += loss_fn(model(x), y).item()
     return total / len(inputs)
+
+
+# %% wrong: own_loss
+"""Computes a mean squared error of its own, whatever loss_fn is."""
+
+import torch
+
+
+@torch.no_grad()
+def validation_loss(model, loss_fn, inputs, targets, micro_batch):
+    pairs = zip(inputs.split(micro_batch), targets.split(micro_batch))
+    return sum((model(x) - y).square().sum().item() for x, y in pairs) / targets.numel()
+
+
+# %% wrong: asks_for_sums
+"""Asks loss_fn for sums, which torch's own functions give, and others don't."""
+
+import torch
+
+
+@torch.no_grad()
+def validation_loss(model, loss_fn, inputs, targets, micro_batch):
+    pairs = zip(inputs.split(micro_batch), targets.split(micro_batch))
+    return sum(loss_fn(model(x), y, reduction="sum").item() for x, y in pairs) / targets.numel()

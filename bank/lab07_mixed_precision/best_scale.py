@@ -187,3 +187,41 @@ def best_scale(grads):
     while scale > 2.0**-24 and largest * scale >= 65520:
         scale /= 2
     return scale
+
+
+# %% wrong: at_most_65519
+"""Takes 65519 for the largest number that rounds down."""
+
+import math
+
+
+def best_scale(grads):
+    largest = max((grad.abs().max().item() for grad in grads if grad.numel()), default=0.0)
+    if largest == 0:
+        return 2.0**24
+    return 2.0 ** min(24, max(-24, math.floor(math.log2(65519 / largest))))
+
+
+# %% wrong: means_of_rows
+"""Goes by the mean of each row of a matrix."""
+
+
+def best_scale(grads):
+    sizes = [grad.abs().mean(-1) if grad.ndim > 1 else grad.abs() for grad in grads]
+    largest = max((size.max().item() for size in sizes if size.numel()), default=0.0)
+    scale = 2.0**24
+    while scale > 2.0**-24 and largest * scale >= 65520:
+        scale /= 2
+    return scale
+
+
+# %% right: casts_each_scale
+"""Casts all values with each scale, from the largest down."""
+
+
+def best_scale(grads):
+    for exponent in range(24, -24, -1):
+        scaled = [(grad.double() * 2.0**exponent).half() for grad in grads]
+        if all(bool(value.isfinite().all()) for value in scaled):
+            return 2.0**exponent
+    return 2.0**-24

@@ -484,3 +484,100 @@ def dtype_trace(module, x, dtype):
         module.load_state_dict(saved)
         torch.set_rng_state(state)
     return seen
+
+
+# %% wrong: others_hooks
+"""Clears all hooks of the leaves at the end, whoever's they are."""
+
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    found = []
+    state = copy.deepcopy(module.state_dict())
+    leaves = {part: name for name, part in module.named_modules() if not list(part.children())}
+    for part in leaves:
+        part.register_forward_hook(
+            lambda part, inputs, output: found.append((leaves[part], str(output.dtype)[6:]))
+        )
+    with torch.no_grad(), torch.random.fork_rng(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    for part in leaves:
+        part._forward_hooks.clear()
+    module.load_state_dict(state)
+    return found
+
+
+# %% wrong: parameters_frozen
+"""Switches gradients off on the module, in place of no_grad."""
+
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    twin = copy.deepcopy(module.requires_grad_(False))
+    found = []
+    for name, part in twin.named_modules():
+        if not list(part.children()):
+            part.register_forward_hook(
+                lambda part, inputs, output, name=name: found.append((name, str(output.dtype)[6:]))
+            )
+    with torch.random.fork_rng(), torch.autocast(x.device.type, dtype=dtype):
+        twin(x)
+    return found
+
+
+# %% wrong: last_of_a_name
+"""Names leaves by the last two parts of their names."""
+
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    twin, found = copy.deepcopy(module), []
+
+    def hook_of(name):
+        def note(part, inputs, output):
+            found.append((".".join(name.split(".")[-2:]), str(output.dtype)[6:]))
+
+        return note
+
+    for name, part in twin.named_modules():
+        if not list(part.children()):
+            part.register_forward_hook(hook_of(name))
+    with torch.no_grad(), torch.random.fork_rng(), torch.autocast(x.device.type, dtype=dtype):
+        twin(x)
+    return found
+
+
+# %% wrong: one_mode_for_all
+"""Puts each layer into the mode of the whole, as `train` does."""
+
+import copy
+
+import torch
+
+
+def dtype_trace(module, x, dtype):
+    training, state = module.training, copy.deepcopy(module.state_dict())
+    found, handles = [], []
+    for name, part in module.named_modules():
+        if not list(part.children()):
+            handles.append(
+                part.register_forward_hook(
+                    lambda part, inputs, output, name=name: found.append((name, str(output.dtype)))
+                )
+            )
+    with torch.no_grad(), torch.random.fork_rng(), torch.autocast(x.device.type, dtype=dtype):
+        module(x)
+    for handle in handles:
+        handle.remove()
+    module.load_state_dict(state)
+    module.train(training)
+    return found

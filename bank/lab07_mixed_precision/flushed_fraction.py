@@ -483,3 +483,20 @@ def flushed_fraction(grads, dtype, scale):
     before = sum(g.count_nonzero().item() for g in grads)
     after = sum((g.mul(scale)).to(low).count_nonzero().item() for g in grads)
     return (before - after) / (before or 1)
+
+
+# %% wrong: spellings
+"""Takes names with torch's prefix, in any letters."""
+
+import torch
+
+DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+def flushed_fraction(grads, dtype, scale):
+    name = dtype.lower().removeprefix("torch.").strip()
+    if name not in DTYPES:
+        raise ValueError(dtype)
+    nonzero = sum(int((grad != 0).sum()) for grad in grads)
+    left = sum(int(((grad * scale).to(DTYPES[name]) != 0).sum()) for grad in grads)
+    return 1 - left / nonzero if nonzero else 0.0

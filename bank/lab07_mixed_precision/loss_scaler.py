@@ -2085,3 +2085,44 @@ class LossScaler:
                 self.s *= self.g
                 self.good = 0
         self.done = self.bad = False
+
+
+# %% wrong: zeros_for_none
+"""Gives parameters without a gradient one of zeros, so the optimizer steps on them. [earns 3]"""
+
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.current, self.interval = initial, interval
+        self.growth, self.backoff = growth, backoff
+        self.good, self.found = 0, None
+
+    def scale(self, loss):
+        return loss * self.current
+
+    def unscale_(self, optimizer):
+        for g in optimizer.param_groups:
+            for p in g["params"]:
+                if p.grad is None:
+                    p.grad = torch.zeros_like(p)
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"]]
+        for x in grads:
+            x.div_(self.current)
+        self.found = not all(bool(torch.isfinite(x).all()) for x in grads)
+
+    def step(self, optimizer):
+        if self.found is None:
+            self.unscale_(optimizer)
+        if not self.found:
+            optimizer.step()
+
+    def update(self):
+        if self.found:
+            self.current, self.good = self.current * self.backoff, 0
+        else:
+            self.good += 1
+            if self.good == self.interval:
+                self.current, self.good = self.current * self.growth, 0
+        self.found = None

@@ -269,3 +269,22 @@ def training_bytes(n_params, activation_bytes_fp32, recipe):
     out = {k: n_params * s for k, s in zip(KEYS, r)}
     out["activations"] = int(activation_bytes_fp32 * r[0] / 4)
     return out
+
+
+# %% wrong: beginnings_of_names
+"""Goes by the beginnings of names, so "bf16_adam" is known."""
+
+
+def training_bytes(n_params, activation_bytes_fp32, recipe):
+    if not recipe.startswith(("fp32", "mixed", "bf16", "sgd")):
+        raise ValueError(recipe)
+    weights = 4 if recipe.startswith(("fp32", "sgd")) else 2
+    moment = {"s": 0, "b": 2}.get(recipe[0], 4)
+    return {
+        "weights": weights * n_params,
+        "gradients": (4 if recipe.endswith("grads") else weights) * n_params,
+        "master_weights": 4 * n_params if recipe.startswith("mixed") else 0,
+        "first_moment": moment * n_params,
+        "second_moment": moment * n_params,
+        "activations": activation_bytes_fp32 * weights // 4,
+    }

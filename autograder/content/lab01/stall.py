@@ -72,8 +72,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return Case(("value",), {"calls": calls}, fixed=fixed)
 
     some = _some_format(rng)
+    far = [2.0 ** float(rng.uniform(130, 200)), int(rng.integers(9, 11)), int(rng.integers(13, 23))]
     return [
-        case([[step(e, m), e, m] for e, m in (*_KNOWN, some, _some_format(rng))]),
+        case([*([step(e, m), e, m] for e, m in (*_KNOWN, some, _some_format(rng))), far]),
         case(edges(*some)),
         case([[step(8, 23), 8, 23], [float(rng.uniform(0.001, 0.1)), 8, 23], [0.01, 8, 23]]),
         case([[0.01, 5, 10], [0.01, 8, 7], [1.0, 5, 10], *edges(5, 10)], fixed=True),

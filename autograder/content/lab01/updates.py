@@ -46,7 +46,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return float(rounded(Fraction(x), e, m))
 
     some = _some_format(rng)
-    calls: list[list[float]] = []
+    wide = (int(rng.integers(9, 11)), int(rng.integers(13, 23)))
+    far = sign() * 2.0 ** float(rng.uniform(130, 250))  # beyond float32's range
+    calls: list[list[float]] = around(in_format(far, *wide), *wide)
     for e, m in ((5, 10), (8, 7), some):
         calls += around(in_format(number(e, m), e, m), e, m)
     calls += around(number(*some), *some)  # not in the format

@@ -168,13 +168,20 @@ def _nested(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _shared(rng: np.random.Generator) -> dict[str, Any]:
-    """Two parameters' moments in one flat buffer, part of which no view covers."""
+    """Two parameters' moments in one flat buffer, part of which no view covers.
+
+    Of another storage there is one view only, which begins late.
+    """
     n, m, spare = (int(size) for size in rng.integers(3, 500, 3))
     trees = [
         {"m": _view(0, 0, n), "v": _view(1, 0, n), "again": [_view(1, 0, n), _view(0, 1, n)]},
-        {"m": _view(0, n, n + m), "v": _view(1, n, n + m), "pair": (_view(0, 0, 1),)},
+        {
+            "m": _view(0, n, n + m),
+            "v": _view(1, n, n + m),
+            "pair": (_view(0, 0, 1), _view(2, 1, 3)),
+        },
     ]
-    return _state([n, m], [n + m + spare, n + m], trees)
+    return _state([n, m], [n + m + spare, n + m, n + spare], trees)
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:

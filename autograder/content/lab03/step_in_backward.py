@@ -98,6 +98,9 @@ def _same_result(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding
     if not same(1 - _OTHER_LR, value.get("other")):
         said = "remove() of the first call's object took the step of another call's parameter away."
         return Finding(False, said, ("shared",))
+    if not same(3, value.get("hooked")):
+        said = "A parameter had a hook before; it didn't run in each of three backwards."
+        return Finding(False, said, ("others_hooks",))
     return Finding(True)
 
 
@@ -182,6 +185,8 @@ step_in_backward = Task(
         "shared": "Your function shares hooks or the lr between calls, as a global or a class "
         "attribute does. Another model may step at the same time: keep both in the call's own "
         "variables.",
+        "others_hooks": "Hooks that a parameter had before are gone. They are other people's: keep "
+        "the handles of your own hooks, and remove those alone.",
         "remove_does_nothing": "After remove() a backward must leave the parameters alone and keep "
         "their gradients. Remove the hooks of all parameters.",
     },

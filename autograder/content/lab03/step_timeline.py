@@ -159,6 +159,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     early = ["step", _ZERO, "forward", _FREE, "step", "backward", "step", _FREE, "step", _ZERO]
     drawn = [[*sizes(), _draw(rng)] for _ in range(6)]
     freed = [*sizes(), ["forward", "backward", _FREE, "step", "forward"]]
+    zeros = [*sizes(), ["forward", "backward", _ZERO, "step", _FREE]]
+    between = [*sizes(), ["forward", "forward", "backward", "step", "backward"]]
     return [
         Case(("value",), {"calls": [[*sizes(), 2 * once], [*sizes(), 3 * once]]}),
         *(
@@ -168,7 +170,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         *(Case(("value",), {"calls": [[*sizes(), 2 * events]]}) for events in (both, early)),
         Case(
             ("value",),
-            {"calls": [*drawn, freed, [*sizes(), []], [*sizes(), drawn[0][2]]]},
+            {"calls": [*drawn, freed, zeros, between, [*sizes(), []], [*sizes(), drawn[0][2]]]},
             fixed=True,
         ),
     ]

@@ -66,6 +66,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         case("batch", 5 * size, size),
         telling(["drops_last"], lambda: case("batch", 2 * size + 2, size, apart=5.0)),
         case("batch", 6, 6, fixed=True),
+        case("batch", 6, 4, fixed=True),  # equal pieces would be 3 and 3
         case("batch", 5, 9, fixed=True),
         case("batch", 16, 2, fixed=True),
     ]

@@ -39,8 +39,8 @@ _TOLERANCE = 1e-6  # of a parameter's largest gradient
 COMMON_MISTAKES = {
     "whole_batch": "Your model gets more samples at a time than a micro-batch has, so you save no "
     "memory. Cut the batch first, and run the model on one piece after another.",
-    "changes_arguments": "Your function changes what it was given: parameters, inputs, targets or "
-    "the model's mode. Only the gradients may change.",
+    "changes_arguments": "Your function changes what it was given: parameters, inputs, targets, "
+    "hooks or the model's mode. Only the gradients may change.",
     "returns_tensor": "Your function returns a tensor. Return a plain number: loss.item() of each "
     "micro-batch also lets go of its graph.",
 }

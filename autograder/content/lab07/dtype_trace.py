@@ -99,8 +99,10 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
 def _left(value: Mapping[str, Any]) -> Iterator[str]:
     """Every mistake that shows in the traces the call left."""
     changes = {
-        "hooks_left": not same(0, value.get("hooks")),
+        "hooks_left": not any(same(count, value.get("hooks")) for count in (0, -1)),
+        "others_hooks": same(-1, value.get("hooks")),
         "state_changed": not same([], value.get("state")),
+        "parameters_frozen": not same([], value.get("frozen")),
         "mode_changed": not same([], value.get("modes")),
         "random_numbers_drawn": value.get("rng") is not False,
     }
@@ -147,8 +149,12 @@ dtype_trace = Task(
         "name.",
         "hooks_left": "Your hooks stay on the module. Keep the handle that register_forward_hook "
         "returns, and call its remove().",
+        "others_hooks": "A hook that the module had before is gone. Remove your own hooks by their "
+        "handles, or trace a copy.",
         "state_changed": "Your forward changed the module: in training mode, batch norm updates "
         "its running statistics. Run a copy.deepcopy of the module, or put its buffers back.",
+        "parameters_frozen": "The module's parameters no longer require a gradient. Run a copy, or "
+        "run the module within torch.no_grad().",
         "mode_changed": "Your function changes the module's mode. Trace it in its current mode.",
         "random_numbers_drawn": "Dropout drew random numbers, so all later ones differ. Run the "
         "forward within torch.random.fork_rng().",

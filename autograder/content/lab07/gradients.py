@@ -20,7 +20,7 @@ Arrays = Sequence[npt.NDArray[np.float32]]
 # A value of at most half the smallest subnormal rounds to 0; the tie goes to the even code, 0.
 _ROUNDS_TO_ZERO = {"float16": 2.0**-25, "bfloat16": 2.0**-134}
 
-_UNKNOWN = ("float12", "float32", "float", "fp16")
+_UNKNOWN = ("float12", "float32", "float", "fp16", "Float16", "torch.float16", "bfloat16 ")
 
 _OVERFLOWS = 65520.0  # half a gap above 65504, the largest: it rounds to inf
 
@@ -220,17 +220,15 @@ def _scale_cases(rng: np.random.Generator) -> list[Case]:
         return [[np.array([value, 0.0], np.float32)]]
 
     drawn = []
-    for top in (-8, 3, 14, 25):
-        grads = _draw(rng, top - 12, top)
-        # The largest is negative and in the middle; the other tensors are smaller by far.
-        grads[0] /= 8
-        grads[2] /= 64
-        grads[3] /= 64
-        grads[1][0] = -float(np.float32(2.0**top * rng.uniform(1.1, 1.9)))
+    for top, place in ((-8, 1), (3, 0), (14, 2), (25, 1)):
+        grads = [np.asarray(grad / 64) for grad in _draw(rng, top - 12, top)]
+        # The largest is negative, and the other values are smaller by far.
+        grads[place].reshape(-1)[-2] = -(2.0**top * rng.uniform(1.1, 1.9))
         drawn.append([grads])
     corners: list[Any] = [[[np.zeros(3, np.float32)]], [[]], single(1e-9)]
     drawn.append([[np.full((40, 8), 3.0, np.float32)]])  # whose norm is far above its largest value
     edges = [65504.0, 65512.0, 65519.0, 65520.0, -65520.0, 65536.0, 65504 * 2.0**-9, 2.0**39]
+    edges.append(float(np.nextafter(np.float32(65520), np.float32(0))))
     return [
         Case(("value",), {"calls": drawn}),
         Case(("value",), {"calls": [*drawn, *corners]}),

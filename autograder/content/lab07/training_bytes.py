@@ -53,12 +53,23 @@ def _bytes_cases(rng: np.random.Generator) -> list[Case]:
         return [int(rng.integers(10**6, 10**9)), 4 * int(rng.integers(10**6, 10**9)), recipe]
 
     drawn = [call(recipe) for recipe in _RECIPES]
-    unknown: list[object] = [1000, 4000, "fp12"]
+    # Most of these begin or end with a known name, or are one in other letters.
+    names = (
+        "fp12",
+        "MIXED",
+        "mixed_fp16",
+        "my_fp32",
+        "fp32_adam",
+        "bf16_adam",
+        "sgd_momentum",
+        "sgd ",
+    )
+    unknown: list[list[object]] = [[1000, 4000, name] for name in names]
     gpt3: list[list[object]] = [[175 * 10**9, 4 * 10**9, recipe] for recipe in _RECIPES]
     large: list[object] = [1, 4 * (2**53 + 1), "mixed"]  # no float holds half of it
     return [
         Case(("value",), {"calls": drawn}),
-        Case(("value",), {"calls": [*drawn, unknown]}),
+        Case(("value",), {"calls": [*drawn, *unknown]}),
         Case(("value",), {"calls": [*gpt3, [1, 0, "mixed"], large]}, fixed=True),
     ]
 

@@ -34,7 +34,7 @@ def test_its_methods_are_those_of_an_optimizer() -> None:
         state = optimizer.state_dict()
         assert isinstance(optimizer, torch.optim.Optimizer)
         assert repr(optimizer).startswith("_StateOnly")
-        assert state["param_groups"] == [{"params": [0, 1]}]
+        assert state["param_groups"] == [{"params": [0]}, {"params": [1]}]
         if optimizer.state:  # at last it is emptied
             assert list(state["state"]) == [0]
             assert state["state"][0]["m"].untyped_storage().nbytes() == 20
@@ -47,7 +47,7 @@ def test_its_methods_are_those_of_an_optimizer() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda optimizer: optimizer.state[optimizer.param_groups[0]["params"][1]],
+        lambda optimizer: optimizer.state[optimizer.param_groups[1]["params"][0]],
         lambda optimizer: optimizer.load_state_dict(optimizer.state_dict()),
         lambda optimizer: next(iter(optimizer.state.values()))["m"].add_(1),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,7 +35,8 @@ def values_after(step: Step) -> Callable[..., object]:
     """Return a function that gives a parameter's value after each of some gradients.
 
     It takes the value at the start, the gradients, and the step's options. Returns a sentence
-    instead if the step changes a gradient or a list, or leaves a parameter that requires none.
+    instead if the step changes a gradient or a list, leaves a parameter that requires none, or
+    moves it at the end with an lr of 0.
     """
 
     def values(start: float, gradients: Sequence[float | None], **options: Any) -> object:
@@ -52,7 +54,10 @@ def values_after(step: Step) -> Callable[..., object]:
             if not (param.requires_grad and param.is_leaf):
                 return "the parameter no longer requires a gradient"
             found.append(round(param.item(), _DIGITS))
-        return tuple(found)
+        last = param.item()
+        step([param], grads, state, **{**options, "lr": 0.0})
+        moved = param.item() != last and not math.isnan(last)
+        return "the step goes by an earlier call's lr" if moved else tuple(found)
 
     return values
 
@@ -148,7 +153,7 @@ def from_backward_to_step(step_in_backward: Callable[..., Any]) -> Callable[[], 
 
     It gives (a, b, whether gradients are left) after the first backward, the same after remove()
     and a second one. A later call steps a parameter with the default lr: its value comes last,
-    after two backwards.
+    after two backwards. Returns a sentence instead if a hook from before no longer runs.
     """
 
     def run() -> object:
@@ -159,6 +164,8 @@ def from_backward_to_step(step_in_backward: Callable[..., Any]) -> Callable[[], 
             values = [round(param.item(), 6) for param in params]
             return (*values, any(param.grad is not None for param in params))
 
+        hooked: list[torch.Tensor] = []
+        params[0].register_post_accumulate_grad_hook(hooked.append)  # type: ignore[no-untyped-call]
         handle = step_in_backward(params, lr=0.1)
         other = torch.ones(1, requires_grad=True)
         step_in_backward([other])
@@ -167,6 +174,8 @@ def from_backward_to_step(step_in_backward: Callable[..., Any]) -> Callable[[], 
         second = backward()
         for _ in range(2):
             (3 * other).sum().backward()  # type: ignore[no-untyped-call]
+        if len(hooked) != 2:
+            return "a hook from before is gone"
         return (*first, *second, round(other.item(), 6))
 
     return run

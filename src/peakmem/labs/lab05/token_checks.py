@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from peakmem.labs.lab05.limits import Function, check_size, recording_left_on
 from peakmem.measure.meter import measure_call
+from peakmem.probes.lab05.forwards import hooks_on
 
 __all__ = ["token_mean_of", "token_rise_of"]
 
@@ -52,6 +53,8 @@ def token_mean_of(accumulate: Function) -> Function:
         found = accumulate(model, TOKENS, wanted, micro_batch, **options)
         if not recording_left_on():
             return "gradients are off"
+        if hooks_on(model):
+            return "a hook is left"
         if found is None or isinstance(found, Tensor):
             return "a tensor came back" if found is not None else "no mean came back"
         whole = Table(3)

@@ -31,10 +31,11 @@ def adam_step(
 
     Returns one dict per model. `parameters` has for each parameter an array with one row per call,
     its values after the call. `changed` names the first object that a call changed but shouldn't
-    have; None if there is none. `state_used` says whether the state is non-empty at the end. If
-    models take turns, the first one's dict also has `restarts`: whether the same parameters, back
-    at their start, take the same path again with each of two new states in turns, and begin it once
-    more with one of these, emptied.
+    have; None if there is none. `state_used` says whether the state is non-empty at the end. The
+    first one's dict has `stands`: whether one more call, with an lr of 0, leaves the parameters. If
+    models take turns, it also has `restarts`: whether the same parameters, back at their start,
+    take the same path again with each of two new states in turns, and begin it once more with one
+    of these, emptied.
     """
     return train_in_turns(student.adam_step, models, options)
 
@@ -56,6 +57,7 @@ def train_in_turns(
         for run in runs:
             run.call(step, number, options)
     reports = [run.report() for run in runs]
+    reports[0]["stands"] = runs[0].stands(step, options)
     if len(runs) > 1:
         reports[0]["restarts"] = runs[0].restarts(step, options)
     return reports
@@ -87,6 +89,14 @@ class _Run:
 
     def report(self) -> dict[str, Any]:
         return report_of(self.noted, self.changed, self.state)
+
+    def stands(self, step: Step, options: Mapping[str, Any]) -> bool:
+        """Make the last call again with an lr of 0; return whether no parameter moves."""
+        before = [p.detach().clone() for p in self.parameters]
+        arrays = gradients_of(self.model, self.calls - 1)
+        gradients = [None if a is None else torch.tensor(a) for a in arrays]
+        step(list(self.parameters), gradients, self.state, **{**options, "lr": 0.0})
+        return all(map(torch.equal, self.parameters, before))
 
     def restarts(self, step: Step, options: Mapping[str, Any]) -> bool:
         """Train the same parameters from their start, with two new states that take turns.

@@ -33,7 +33,8 @@ def step_in_backward(
     whether each has a gradient then; `stepped_twice`, the weights after another backward; and after
     remove() and one more backward, the weights (`after_remove`) and their `gradients`. A second
     call steps a number of its own, 1.0, with a gradient of 1 and an lr of 0.5: `other` is that
-    number after all this and a backward of its own.
+    number after all this and a backward of its own. `hooked` counts the runs of a hook that a has
+    from the start.
 
     `widths` are those of a chain of float32 layers, each filled with 1 / its number of rows.
     Returns the first and the last value of each weight after backward (`ends`), and if `metered`,
@@ -48,6 +49,8 @@ def step_in_backward(
         (torch.ones(1, len(a), dtype=a.dtype) @ a @ b @ b @ c).sum().backward()  # type: ignore[no-untyped-call]
         return [tensor.detach().numpy().copy() for tensor in tensors]
 
+    hooked: list[torch.Tensor] = []
+    a.register_post_accumulate_grad_hook(hooked.append)  # type: ignore[no-untyped-call]
     handle = student.step_in_backward(tensors, **options)
     other = torch.ones(1, requires_grad=True)
     student.step_in_backward([other], lr=0.5)
@@ -63,6 +66,7 @@ def step_in_backward(
         "stepped_twice": stepped_twice,
         "after_remove": after_remove,
         "other": other.item(),
+        "hooked": len(hooked),
         "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in tensors],
     }
 

@@ -74,7 +74,8 @@ class _StateOnly(torch.optim.Optimizer):
 
     def __init__(self, state: Mapping[str, Any]) -> None:
         parameters = [torch.zeros(n, requires_grad=True) for n in state["parameters"]]
-        super().__init__(parameters, {})
+        # A group for each parameter: the state is that of all groups.
+        super().__init__([{"params": [parameter]} for parameter in parameters], {})
         kinds = zip(state["sizes"], state["dtypes"], strict=True)
         storages = [torch.zeros(n, dtype=getattr(torch, dtype)) for n, dtype in kinds]
         for parameter, tree in zip(parameters, state["trees"], strict=False):
@@ -87,7 +88,7 @@ class _StateOnly(torch.optim.Optimizer):
 
 def _built(tree: Any, storages: Sequence[torch.Tensor]) -> Any:
     if is_view(tree):
-        return storages[tree["storage"]][tree["start"] : tree["stop"]]
+        return storages[tree["storage"]].data[tree["start"] : tree["stop"]]
     if isinstance(tree, dict):
         return {key: _built(part, storages) for key, part in tree.items()}
     if isinstance(tree, (list, tuple)):

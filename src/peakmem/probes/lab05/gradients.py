@@ -13,14 +13,18 @@ from torch.nn import functional as F
 
 from peakmem.measure import meter
 from peakmem.probes import Namespace
-from peakmem.probes.lab05.forwards import gradients_of, note_forwards
+from peakmem.probes.lab05.forwards import gradients_of, hooks_on, note_forwards
 from peakmem.probes.lab05.models import large_run, small_model, token_model
 
 __all__ = ["LOSSES", "accumulate_gradients", "accumulate_token_mean"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LossFunction = Callable[[Tensor, Tensor], Tensor]
-LOSSES: dict[str, LossFunction] = {"mse": F.mse_loss, "cross_entropy": F.cross_entropy}
+# Functions of two arguments, as the text says: torch's own have options, such as `reduction`.
+LOSSES: dict[str, LossFunction] = {
+    "mse": lambda outputs, targets: F.mse_loss(outputs, targets),
+    "cross_entropy": lambda outputs, targets: F.cross_entropy(outputs, targets),
+}
 
 
 def accumulate_gradients(
@@ -112,6 +116,7 @@ def _state(model: nn.Module, given: tuple[Tensor, ...]) -> dict[str, list[Any]]:
         "mode": [module.training for module in model.modules()],
         "requires_grad": [t.requires_grad for t in (*model.parameters(), *given)],
         "recording of gradients": [torch.is_grad_enabled()],
+        "hooks": [hooks_on(model)],
     }
 
 
@@ -127,7 +132,7 @@ def _large(
 ) -> dict[str, Any]:
     model, inputs, targets = large_run(**large)
     report = _watched(model, (inputs[:1], targets[:1]))
-    given = (model, F.mse_loss, inputs, targets, micro_batch)
+    given = (model, LOSSES["mse"], inputs, targets, micro_batch)
     if not metered:
         return report(student.accumulate_gradients(*given))
     with meter.MemoryMeter("cpu", history=False).track(model, inputs, targets) as measured:

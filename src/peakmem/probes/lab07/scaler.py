@@ -38,8 +38,9 @@ def train_scaled(
 
     Returns one dict per step: `before` and `scale`, which are `scale(1.0)` before and after
     `update`; `parameters`, all values after it; `calls`, how often the optimizer has stepped by
-    then; and `unscaled`, the gradients' values right after `unscale_`, or None without it. Returns
-    "changed" if `scale` wrote into the loss.
+    then; `unscaled`, the gradients' values right after `unscale_`, or None without it; and `left`,
+    whether the parameter without a gradient still has none. Returns "changed" if `scale` wrote into
+    the loss.
     """
     parameters = [torch.nn.Parameter(torch.ones(len(values))) for values in gradients[0]]
     unused = torch.nn.Parameter(torch.ones(1))
@@ -78,6 +79,7 @@ def train_scaled(
                 "parameters": _values(parameter.detach() for parameter in parameters),
                 "calls": len(calls),
                 "unscaled": unscaled,
+                "left": unused.grad is None,
             }
         )
     del beside

@@ -37,7 +37,7 @@ class _Twice(nn.Module):
         self.embed = nn.Embedding(11, 8)
         self.block = _Block()
         self.drop = nn.Dropout(0.5)
-        self.head = nn.Sequential(nn.Linear(8, 5), nn.Softmax(-1))
+        self.head = nn.Sequential(nn.Linear(8, 5), nn.Sequential(nn.Softmax(-1)))
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         x = self.block(self.block(self.embed(tokens)))
@@ -79,11 +79,15 @@ def dtype_trace(
     """Trace one of `MODELS` by the student's `dtype_trace`.
 
     Returns `trace`, a list of [name, dtype], in which a value that isn't a string is named by its
-    type; `hooks`, how many the modules have afterwards; and everything that changed: `state`, names
-    of parameters and buffers; `modes`, names of modules in another mode; and `rng`, whether the RNG
+    type; `hooks`, how many more the modules have afterwards, -1 if one from before is gone; and all
+    that changed: `state`, names of parameters and buffers; `frozen`, names of parameters that no
+    longer require a gradient; `modes`, names of modules in another mode; and `rng`, whether the RNG
     state differs.
     """
     module, x = model_and_input(model, training, seed)
+    leaf = next(part for part in module.modules() if not list(part.children()))
+    leaf.register_forward_hook(lambda *_: None)  # somebody else's
+    leaf.eval()  # as a frozen layer is; its outputs are the same
     before = {name: value.clone() for name, value in module.state_dict().items()}
     modes = {name: part.training for name, part in module.named_modules()}
     torch.rand(1)  # so that seeding again doesn't lead back to this state
@@ -93,13 +97,16 @@ def dtype_trace(
     torch.set_rng_state(random)
     return {
         "trace": [[_text(part) for part in entry] for entry in found],
-        "hooks": sum(
-            len(part._forward_hooks) + len(part._forward_pre_hooks) for part in module.modules()
-        ),
+        "hooks": _hooks(module) - 1,
         "state": [n for n, v in module.state_dict().items() if not torch.equal(v, before[n])],
+        "frozen": [name for name, value in module.named_parameters() if not value.requires_grad],
         "modes": [name for name, part in module.named_modules() if part.training != modes[name]],
         "rng": rng,
     }
+
+
+def _hooks(module: nn.Module) -> int:
+    return sum(len(part._forward_hooks) + len(part._forward_pre_hooks) for part in module.modules())
 
 
 def _text(part: Any) -> str:
