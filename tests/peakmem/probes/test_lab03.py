@@ -1,4 +1,4 @@
-"""measured_state_bytes gets a torch optimizer, without an import of dynamo."""
+"""Lab 3's probes: a torch optimizer without an import of dynamo, and hooks that live on."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from peakmem.labs.lab03.checks import from_backward_to_step
+from peakmem.labs.lab03.metered import metered_backward
 from peakmem.probes import Namespace
-from peakmem.probes.lab03 import measured_state_bytes
+from peakmem.probes.lab03 import measured_state_bytes, step_in_backward
 
 STATE = {
     "parameters": [3, 4],
@@ -67,3 +70,26 @@ def test_no_method_imports_dynamo() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_hooks_may_live_as_long_as_the_object_they_came_with() -> None:
+    class Stepping:
+        def __init__(self, params: list[torch.Tensor], lr: float = 1e-3) -> None:
+            @torch.no_grad()
+            def step(param: torch.Tensor) -> None:
+                param -= lr * param.grad  # type: ignore[operator]
+                param.grad = None
+
+            self.hooks = [p.register_post_accumulate_grad_hook(step) for p in params]  # type: ignore[no-untyped-call]
+
+        def remove(self) -> None:
+            for hook in self.hooks:
+                hook.remove()
+
+        __del__ = remove
+
+    weights = [np.ones(shape) for shape in ((2, 3), (3, 3), (3, 1))]
+    said = step_in_backward(Namespace({"step_in_backward": Stepping}), lr=None, weights=weights)
+    assert said["other"] == 0.5
+    assert from_backward_to_step(Stepping)() == (0.7, 0.7, False, 0.7, 0.7, True, 0.994)
+    assert metered_backward(Stepping) < 2.06 * 2**20

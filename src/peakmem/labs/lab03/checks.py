@@ -166,11 +166,11 @@ def from_backward_to_step(step_in_backward: Callable[..., Any]) -> Callable[[], 
 
         hooked: list[torch.Tensor] = []
         params[0].register_post_accumulate_grad_hook(hooked.append)  # type: ignore[no-untyped-call]
-        handle = step_in_backward(params, lr=0.1)
         other = torch.ones(1, requires_grad=True)
-        step_in_backward([other])
+        # Both objects are kept: hooks may live as long as theirs does.
+        handles = [step_in_backward(params, lr=0.1), step_in_backward([other])]
         first = backward()
-        handle.remove()
+        handles[0].remove()
         second = backward()
         for _ in range(2):
             (3 * other).sum().backward()  # type: ignore[no-untyped-call]

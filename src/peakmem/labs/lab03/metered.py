@@ -84,12 +84,13 @@ def step_curve(**options: Any) -> tuple[list[float], int]:
 def metered_backward(step_in_backward: Callable[..., Any] | None = None) -> int:
     """Return by how many bytes live memory rises in backward through eight weights of 1 MiB."""
     weights = [torch.full((512, 512), 1e-3, requires_grad=True) for _ in range(8)]
-    if step_in_backward is not None:
-        step_in_backward(weights, lr=0.1)
+    handle = step_in_backward and step_in_backward(weights, lr=0.1)
     x = torch.ones(1, 512)
     for weight in weights:
         x = x @ weight
-    return measure_call(x.sum().backward, device="cpu", track=[weights, x]).rise_bytes
+    found = measure_call(x.sum().backward, device="cpu", track=[weights, x])
+    del handle  # hooks may live as long as it does
+    return found.rise_bytes
 
 
 def training_curve(train: Callable[..., Any]) -> list[float]:

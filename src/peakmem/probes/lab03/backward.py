@@ -51,13 +51,14 @@ def step_in_backward(
 
     hooked: list[torch.Tensor] = []
     a.register_post_accumulate_grad_hook(hooked.append)  # type: ignore[no-untyped-call]
-    handle = student.step_in_backward(tensors, **options)
     other = torch.ones(1, requires_grad=True)
-    student.step_in_backward([other], lr=0.5)
+    # Both objects are kept: hooks may live as long as theirs does.
+    handles = [student.step_in_backward(tensors, **options)]
+    handles.append(student.step_in_backward([other], lr=0.5))
     stepped = backward()
     gradients_left = [tensor.grad is not None for tensor in tensors]
     stepped_twice = backward()
-    handle.remove()
+    handles[0].remove()
     after_remove = backward()
     other.sum().backward()  # type: ignore[no-untyped-call]
     return {
