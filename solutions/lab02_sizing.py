@@ -827,8 +827,8 @@ self_check(
         Case(
             ("linear",),
             torch_linear(torch.zeros(2, 5, 30)).numel(),
-            "n is summed over",
-            kwargs={"bs": 2, "m": 5, "n": 30, "p": 7},
+            "n is summed over; dimensions come by name, in any order",
+            kwargs={"p": 7, "n": 30, "m": 5, "bs": 2},
         ),
         Case(
             ("transformer",),
