@@ -173,7 +173,7 @@ def of_parameters(run):
     torch.manual_seed(0)
     layer, factor = nn.Linear(5, 5), torch.ones(5)
     args = [t.clone().requires_grad_() for t in (x, y)]
-    run(lambda a, b, factor: layer(a) * b * factor, *args, factor).sum().backward()
+    run(lambda m, a, b, factor: m(a) * b * factor, layer, *args, factor).sum().backward()
     return layer.weight.grad, factor.requires_grad
 
 
@@ -291,7 +291,8 @@ self_check(
         ),
         same_as_plain(
             of_parameters,
-            "torch.autograd.backward reaches parameters. Leave arguments as they are.",
+            "torch.autograd.backward reaches parameters, those of a module among args, too. Leave "
+            "arguments as they are.",
             "parameters",
         ),
         Case(
