@@ -1557,3 +1557,73 @@ class ShardedAdam:
     def zero_grad(self):
         for p in self.params:
             p.grad = None
+
+
+# %% wrong: adamw
+"""torch's AdamW, whose weights decay, on this rank's slices. [earns 3]"""
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params = list(params)
+        rank, world = dist.get_rank(), dist.get_world_size()
+        self.parts = [p.detach().view(-1).tensor_split(world) for p in self.params]
+        self.mine = [torch.nn.Parameter(parts[rank]) for parts in self.parts]
+        self.adam = torch.optim.AdamW(self.mine, lr=lr, betas=betas, eps=eps)
+
+    def step(self):
+        rank, world = dist.get_rank(), dist.get_world_size()
+        for p, mine in zip(self.params, self.mine):
+            mine.grad = None
+            if p.grad is not None:
+                mine.grad = p.grad.view(-1).tensor_split(world)[rank].clone()
+        self.adam.step()
+        for p, parts in zip(self.params, self.parts):
+            for owner, part in enumerate(parts):
+                dist.broadcast(part, owner)
+        for mine in self.mine:
+            mine.grad = None
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None
+
+
+# %% wrong: zero_grad_begins_anew
+"""zero_grad() counts steps from 0 again. [earns 3]"""
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.lr, self.betas, self.eps = list(params), lr, betas, eps
+        self.steps, self.state = {}, {}
+
+    @torch.no_grad()
+    def step(self):
+        rank, world = dist.get_rank(), dist.get_world_size()
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            parts = p.detach().view(-1).tensor_split(world)
+            w, g = parts[rank], p.grad.reshape(-1).tensor_split(world)[rank]
+            if p not in self.state:
+                self.state[p] = torch.zeros(2, len(g))
+            m, v = self.state[p]
+            t = self.steps[p] = self.steps.get(p, 0) + 1
+            m.lerp_(g, 1 - b1)
+            v.mul_(b2).addcmul_(g, g, value=1 - b2)
+            w -= self.lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + self.eps)
+            for owner, part in enumerate(parts):
+                dist.broadcast(part, owner)
+
+    def zero_grad(self):
+        self.steps.clear()
+        for p in self.params:
+            p.grad = None
