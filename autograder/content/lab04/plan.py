@@ -37,6 +37,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         calls += [[*_listed(chain), budget] for budget in (lowest, lowest - 1, sum(chain.saved))]
     still = Chain([0] * 9, *_listed(draw_chain(rng, 9))[1:])
     calls.append([*_listed(still), least_budget(still)])
+    # Times so short that whole numbers look alike.
+    quick = draw_chain(rng, 16)
+    quick = Chain([(t + 1) / 1024 for t in quick.times], quick.saved, quick.outputs)
+    calls.append([*_listed(quick), (least_budget(quick) + sum(quick.saved)) // 2])
     # Small outputs and the least room: no plan of a few cuts fits.
     outputs = rng.integers(1, 4, 20)
     saved = outputs + rng.integers(90, 110, 20)

@@ -173,7 +173,7 @@ sharded_layers = Task(
         "layers_stay": "Whole layers stay alive: empty each layer's own parameters when its shard "
         "is made, free gathered weights after use, and gather them again in backward.",
         "whole_layers": "Ranks store layers whole. Cut each layer into one shard for each rank.",
-        "several_shards": "Make one shard of each layer: flatten all its parameters into one tensor, "
+        "several_shards": "Make one shard of each layer: flatten its parameters into one tensor, "
         "pad it, and cut that.",
         "sends_too_much": "Gather each layer once in forward and once in backward, and reduce its "
         "gradient once.",

@@ -31,7 +31,7 @@ class Branches(nn.Module):
         self.scale = nn.Parameter(torch.rand(1) + 0.5)
         self.fixed = nn.Parameter(torch.randn(3), requires_grad=False)
         self.register_buffer("offset", torch.randn(2 * width + 1))
-        self.register_buffer("count", torch.tensor([seed]))
+        self.register_buffer("count", torch.randint(10**6, (1,)))
         self.double()
 
     def forward(self, x: Tensor) -> Tensor:
