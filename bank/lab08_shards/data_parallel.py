@@ -378,7 +378,7 @@ class DataParallel(nn.Module):
 
 
 # %% wrong: last_pass
-"""Each pass's gradient takes the place of the last. [earns 2]"""
+"""Each pass's gradient takes the place of the last. [earns 1]"""
 
 from contextlib import contextmanager
 
