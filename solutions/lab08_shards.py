@@ -135,6 +135,8 @@ self_check(
     [
         Case((10, 4, 1, "mixed"), held(20, 20, 36), "The example: round the share up."),
         Case((10, 4, 0, "mixed"), held(20, 20, 120), "Stage 0 shards nothing."),
+        Case((10, 4, 1, "fp32"), held(40, 40, 24), "The recipe decides, in every call."),
+        Case((10, 5, 1, "mixed"), held(20, 20, 24), "The number of ranks decides, in every call."),
         Case((10, 4, 2, "mixed"), held(20, 6, 36), "Stage 2 shards gradients, too."),
         Case((10, 4, 3, "mixed"), held(6, 6, 36), "Stage 3 shards all three."),
         Case(
@@ -226,7 +228,7 @@ def ring_all_reduce(x: torch.Tensor) -> None:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-ring_all_reduce-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 8.2, all-reduce around a ring
-LENGTHS = [12, 13, 3, 1, 0]
+LENGTHS = [12, 13, 3, 1, 0, 14, 14]
 
 
 @cache
@@ -236,7 +238,7 @@ def after_ring(world):
 
 def wrong_chunks(world, length):
     """Return the chunks whose values aren't the sums."""
-    number = LENGTHS.index(length)
+    number = len(LENGTHS) - 1 - LENGTHS[::-1].index(length)  # the last of this length
     given = [lab08.ring.given(LENGTHS, rank, 0)[number] for rank in range(world)]
     right = sum(given).tensor_split(world)
     found = [torch.tensor(x[number]).tensor_split(world) for x in after_ring(world)]
@@ -295,6 +297,7 @@ self_check(
         ring_case(3, 3, "Each chunk has a single value."),
         ring_case(4, 1, "All chunks but one are empty."),
         ring_case(3, 0, "All chunks are empty."),
+        ring_case(2, 14, "This length came before, with other values: keep nothing of a call."),
         Case(
             (), True, "Long tensors go like short ones.", function=ring_large, label="a long tensor"
         ),
