@@ -785,8 +785,8 @@ lab02.memory_sliders(gpt_parameters, layer_activation_bytes)
 # | `"linear"` | `bs` matrices of `m` x `n`, each times a weight of `n` x `p` |
 # | `"transformer"` | `bs` sequences of `seq_len` tokens, `h` numbers each |
 #
-# Write `activation_elements(op, **dims)`: the number of elements of the **output** alone. Any other op raises
-# `ValueError`.
+# Write `activation_elements(op, **dims)`: the number of elements of the **output** alone. Dimensions come by
+# name, in any order. Any other op raises `ValueError`.
 #
 # *Example:* `activation_elements("conv2d", bs=2, nc=64, wo=112, ho=112)` is 1,605,632.
 #
@@ -827,8 +827,8 @@ self_check(
         Case(
             ("linear",),
             torch_linear(torch.zeros(2, 5, 30)).numel(),
-            "n is summed over",
-            kwargs={"bs": 2, "m": 5, "n": 30, "p": 7},
+            "n is summed over; dimensions come by name, in any order",
+            kwargs={"p": 7, "n": 30, "m": 5, "bs": 2},
         ),
         Case(
             ("transformer",),

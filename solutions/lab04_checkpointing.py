@@ -173,7 +173,7 @@ def of_parameters(run):
     torch.manual_seed(0)
     layer, factor = nn.Linear(5, 5), torch.ones(5)
     args = [t.clone().requires_grad_() for t in (x, y)]
-    run(lambda a, b, factor: layer(a) * b * factor, *args, factor).sum().backward()
+    run(lambda m, a, b, factor: m(a) * b * factor, layer, *args, factor).sum().backward()
     return layer.weight.grad, factor.requires_grad
 
 
@@ -291,7 +291,8 @@ self_check(
         ),
         same_as_plain(
             of_parameters,
-            "torch.autograd.backward reaches parameters. Leave arguments as they are.",
+            "torch.autograd.backward reaches parameters, those of a module among args, too. Leave "
+            "arguments as they are.",
             "parameters",
         ),
         Case(
@@ -1199,6 +1200,7 @@ def time_of_plan(stages, budget):
 image_net = [Stage(*numbers) for numbers in lab04.UNEQUAL_STAGES]
 three = [Stage(1, 4, 2), Stage(1, 4, 1), Stage(1, 4, 2)]
 others = [Stage(1, 2, 2), Stage(1, 4, 1), Stage(5, 3, 2)]
+quick = [Stage(0.125, 4, output) for output in (2, 1, 1, 2)]
 too_large = {"too large": "A segment joins a plan only if it fits beside the outputs kept before."}
 # Here two small outputs cost less than a large one.
 detour = [
@@ -1222,6 +1224,7 @@ self_check(
             label="three other stages, 9 bytes",
             wrong=too_large,
         ),
+        Case((quick, 12), 0.75, "Times needn't be whole numbers.", label="four quick stages"),
         Case((three, 8), 5, "A peak that equals the budget fits.", label="the example, 8 bytes"),
         Case((three, 3), hint="No plan fits.", raises=ValueError, label="the example, 3 bytes"),
         Case(

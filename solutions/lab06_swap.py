@@ -351,6 +351,7 @@ def stream_forward(host_layers: list, x: torch.Tensor) -> torch.Tensor:
 host = HostTier()
 upper = torch.tensor([[1.0, 1.0], [0.0, 1.0]], device=DEVICE)  # (a, b) becomes (a + b, b)
 two = [HostLinear(weight, host) for weight in (upper, upper.T)]
+adds = HostLinear(torch.ones(1, 2, device=DEVICE), host)  # (a, b) becomes (a + b)
 eight = [HostLinear(torch.eye(1024, device=DEVICE), host) for _ in range(8)]
 x = torch.ones(4, 1024, device=DEVICE, requires_grad=True)
 
@@ -388,6 +389,7 @@ self_check(
         Case((two[:1],), [[2, 1]], "call what load() returns", label="one layer", wrong=ALL),
         Case((two,), [[2, 3]], "each layer takes the output of the one before", label="two layers"),
         Case((two[1:] + two,), [[3, 5]], "each runs, the first entry first", label="three layers"),
+        Case(([adds],), [[2]], "an output may have another shape than x", label="one that adds"),
         Case((), True, HELD, label="at most two layers at once", function=layers_at_once),
     ],
 )
@@ -488,6 +490,7 @@ self_check(
         Case((1, 0, 900, 32, 300), "swap", "hidden with time to spare: extra time is 0, not less"),
         Case((1, 18.75, 0, 32, 300), "swap", "62.5 ms against 62.5 ms: at equal cost, swap"),
         Case((0.001, 0, 0, 32, 300), "recompute", "recomputing costs nothing here"),
+        Case((1e-6, 0, 0, 32, 300), "recompute", "1 kB isn't nothing: keep at 0 bytes only"),
     ],
 )
 if predicted(predicted_choice, question="swap or recompute on the faster GPU?"):

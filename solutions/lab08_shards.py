@@ -135,6 +135,8 @@ self_check(
     [
         Case((10, 4, 1, "mixed"), held(20, 20, 36), "The example: round the share up."),
         Case((10, 4, 0, "mixed"), held(20, 20, 120), "Stage 0 shards nothing."),
+        Case((10, 4, 1, "fp32"), held(40, 40, 24), "The recipe decides, in every call."),
+        Case((10, 5, 1, "mixed"), held(20, 20, 24), "The number of ranks decides, in every call."),
         Case((10, 4, 2, "mixed"), held(20, 6, 36), "Stage 2 shards gradients, too."),
         Case((10, 4, 3, "mixed"), held(6, 6, 36), "Stage 3 shards all three."),
         Case(
@@ -226,7 +228,7 @@ def ring_all_reduce(x: torch.Tensor) -> None:
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab08-ring_all_reduce-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 8.2, all-reduce around a ring
-LENGTHS = [12, 13, 3, 1, 0]
+LENGTHS = [12, 13, 3, 1, 0, 14, 14]
 
 
 @cache
@@ -236,8 +238,10 @@ def after_ring(world):
 
 def wrong_chunks(world, length):
     """Return the chunks whose values aren't the sums."""
-    right = sum(lab08.values(length, rank, 0) for rank in range(world)).tensor_split(world)
-    found = [torch.tensor(x[LENGTHS.index(length)]).tensor_split(world) for x in after_ring(world)]
+    number = len(LENGTHS) - 1 - LENGTHS[::-1].index(length)  # the last of this length
+    given = [lab08.ring.given(LENGTHS, rank, 0)[number] for rank in range(world)]
+    right = sum(given).tensor_split(world)
+    found = [torch.tensor(x[number]).tensor_split(world) for x in after_ring(world)]
     return [
         f"chunk {number} of rank {rank}"
         for rank, chunks in enumerate(found)
@@ -293,6 +297,7 @@ self_check(
         ring_case(3, 3, "Each chunk has a single value."),
         ring_case(4, 1, "All chunks but one are empty."),
         ring_case(3, 0, "All chunks are empty."),
+        ring_case(2, 14, "This length came before, with other values: keep nothing of a call."),
         Case(
             (), True, "Long tensors go like short ones.", function=ring_large, label="a long tensor"
         ),
@@ -463,10 +468,10 @@ self_check(
         ),
         Case((2, 0), by_one_process(2), "The second pass adds to the first.", label="two passes"),
         Case(
-            (3, 2),
-            by_one_process(3),
-            "Average .grad: it holds everything added up so far.",
-            label="three, two of them quiet",
+            (4, 2),
+            by_one_process(4),
+            "Average .grad: it holds everything added up so far. Then begin anew.",
+            label="four, the first two of them quiet",
         ),
         Case(
             (),
@@ -882,17 +887,18 @@ def keep_at(owner):
 # Self-check of 8.7, sharded gradients
 @cache
 def descended(world):
-    return lab08.run_gradients(shard_gradients, world, [4, 5, 3], 2, 0, measure=False)["ranks"]
+    sizes = {"widths": [4, 5, 3], "steps": 2, "seed": 0, "nested": True}
+    return lab08.run_gradients(shard_gradients, world, **sizes, measure=False)["ranks"]
 
 
 def keepers(world):
-    """Return how many ranks keep each of the four gradients."""
-    return [sum(n in rank["has"][1] for rank in descended(world)) for n in range(4)]
+    """Return how many ranks keep each of the five gradients."""
+    return [sum(n in rank["has"][1] for rank in descended(world)) for n in range(5)]
 
 
 def updates_off_by(world):
     """Return by how much parameters differ from one process's, after two steps."""
-    model = lab08.gradients.chain([4, 5, 3], 0)
+    model = lab08.gradients.chain([4, 5, 3], 0, nested=True)
     for step in range(2):
         x = torch.cat([lab08.gradients.samples(4, step, rank, 0) for rank in range(world)])
         gradients = torch.autograd.grad(model(x).square().sum(1).mean(), list(model.parameters()))
@@ -919,8 +925,8 @@ self_check(
     [
         Case(
             (2,),
-            [1, 1, 1, 1],
-            "Its owner keeps a gradient; all others set p.grad to None.",
+            [1, 1, 1, 1, 1],
+            "Its owner keeps a gradient; all others set p.grad to None. module.parameters() has all.",
             label="one rank keeps each gradient",
         ),
         Case(
@@ -1094,6 +1100,10 @@ def layers_alive():
     return "at most 15.2 layers" if alive <= 15.2 else f"{alive:.1f} layers"
 
 
+def shards_held():
+    return sorted({len(of_rank) for of_rank in sharded_run()["shards"]})
+
+
 def largest_shard():
     most = max((size for of_rank in sharded_run()["shards"] for size in of_rank), default=0)
     return "a fourth of a layer" if most <= 256 * 257 // 4 + 8 else f"{most} values"
@@ -1129,6 +1139,13 @@ self_check(
             "Empty the layer's own parameters; keep nothing gathered.",
             function=layers_alive,
             label="alive, 12 layers on 4 ranks",
+        ),
+        Case(
+            (),
+            [12],
+            "One shard for each layer: flatten its parameters, the bias too, into one tensor.",
+            function=shards_held,
+            label="parameters() of each rank, 12 layers",
         ),
         Case(
             (),

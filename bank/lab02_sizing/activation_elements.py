@@ -183,3 +183,38 @@ def activation_elements(op, **d):
         raise ValueError(op)
     import math
     return math.prod(v for k, v in d.items() if k != "n")
+
+
+# %% wrong: by_position
+"""Takes the dimensions in the order of the text, whatever their names."""
+
+
+def activation_elements(op, **dims):
+    sizes = list(dims.values())
+    if op == "linear":
+        bs, m, _, p = sizes
+        return bs * m * p
+    if op == "transformer":
+        bs, seq_len, h = sizes
+        return bs * seq_len * h
+    if op == "conv2d":
+        bs, nc, wo, ho = sizes
+        return bs * nc * wo * ho
+    raise ValueError(f"unknown operation {op!r}")
+
+
+# %% right: axes_by_name
+"""The output's axes as strings."""
+
+from functools import reduce
+from operator import mul
+
+AXES = {"conv2d": "bs nc wo ho", "linear": "bs m p", "transformer": "bs seq_len h"}
+
+
+def activation_elements(op, **dims):
+    try:
+        axes = AXES[op].split()
+    except KeyError as error:
+        raise ValueError(op) from error
+    return reduce(mul, map(dims.__getitem__, axes))

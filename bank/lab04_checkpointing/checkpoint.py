@@ -1515,3 +1515,102 @@ def checkpoint(fn, *args):
     if not any(torch.is_tensor(a) and a.requires_grad for a in args[:1]):
         return fn(*args)
     return Recompute.apply(fn, *args)
+
+
+# %% wrong: numbers_and_none_only
+"""Detaches every argument but numbers and None, so a module has none. [earns 4]"""
+import torch
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args = fn, args
+        ctx.state = torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        plain = (int, float, bool, type(None))
+        args = [
+            a if isinstance(a, plain) else a.detach().requires_grad_(a.requires_grad)
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            result = ctx.fn(*args)
+        torch.set_rng_state(now)
+        results = result if isinstance(result, tuple) else (result,)
+        ways = [(r, g) for r, g in zip(results, gradients) if r.requires_grad]
+        torch.autograd.backward([r for r, _ in ways], [g for _, g in ways])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)
+
+
+# %% wrong: copies_of_modules
+"""Copies all arguments that aren't tensors, modules among them. [earns 4]"""
+import copy
+
+import torch
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args = fn, args
+        ctx.state = torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else copy.deepcopy(a)
+            for a in ctx.args
+        ]
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            result = ctx.fn(*args)
+        torch.set_rng_state(now)
+        results = result if isinstance(result, tuple) else (result,)
+        ways = [(r, g) for r, g in zip(results, gradients) if r.requires_grad]
+        torch.autograd.backward([r for r, _ in ways], [g for _, g in ways])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)
+
+
+# %% right: weighted_sum
+"""Backward from the sum of results times gradients; the RNG is forked."""
+import torch
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn, ctx.args = fn, args
+        ctx.state = torch.get_rng_state()
+        return fn(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = [
+            a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a for a in ctx.args
+        ]
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.set_rng_state(ctx.state)
+            result = ctx.fn(*args)
+            results = result if isinstance(result, tuple) else (result,)
+            total = sum((r * g).sum() for r, g in zip(results, gradients) if r.requires_grad)
+        total.backward()
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+
+
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)

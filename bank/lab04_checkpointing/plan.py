@@ -584,3 +584,52 @@ def plan(stages, budget_bytes):
     if not cand:
         raise ValueError("none")
     return list(min(cand)[1])
+
+
+# %% right: shortest_path
+"""A heap of (last index, bytes held), as in Dijkstra's search."""
+
+import heapq
+from itertools import accumulate
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    saved = [0, *accumulate(stage.saved_bytes for stage in stages)]
+    queue, seen = [(0, 0, ())], set()
+    while queue:
+        start, held, kept = heapq.heappop(queue)
+        if held + saved[n] - saved[start] <= budget_bytes:
+            return list(kept)
+        if start in seen:
+            continue
+        seen.add(start)
+        for end in range(start + 1, n):
+            if held + saved[end] - saved[start] > budget_bytes:
+                break
+            heapq.heappush(queue, (end, held + stages[end - 1].output_bytes, (*kept, end - 1)))
+    raise ValueError("nothing fits")
+
+
+# %% wrong: whole_times
+"""Compares times as whole numbers. [earns 2]"""
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    least = {-1: (0, [])}  # for each kept index: the least sum of kept outputs, and the plan
+    for j in range(n):
+        for i, (held, kept) in list(least.items()):
+            needed = held + sum(stage.saved_bytes for stage in stages[i + 1 : j + 1])
+            total = held + stages[j].output_bytes
+            if needed <= budget_bytes and (j not in least or total < least[j][0]):
+                least[j] = (total, [*kept, j])
+    best, best_time = None, None
+    for last, (held, kept) in least.items():
+        again = int(sum(stage.forward_time for stage in stages[: last + 1]))
+        if held + sum(stage.saved_bytes for stage in stages[last + 1 :]) <= budget_bytes:
+            if best is None or again <= best_time:
+                best, best_time = kept, again
+    if best is None:
+        raise ValueError(f"no plan fits {budget_bytes} bytes")
+    return best

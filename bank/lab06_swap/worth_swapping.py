@@ -194,3 +194,28 @@ def worth_swapping(stage, link_bytes_per_s, flops_per_s):
     stage.saved_bytes *= 2
     extra = max(0, stage.saved_bytes / link_bytes_per_s - stage.hidden_flops / flops_per_s)
     return "swap" if extra <= stage.forward_flops / flops_per_s else "recompute"
+
+
+# %% wrong: keeps_small
+"""Keeps stages of less than a MB."""
+
+
+def worth_swapping(stage, link_bytes_per_s, flops_per_s):
+    if stage.saved_bytes < 1e6:
+        return "keep"
+    swap = max(0, 2 * stage.saved_bytes / link_bytes_per_s - stage.hidden_flops / flops_per_s)
+    return "swap" if swap <= stage.forward_flops / flops_per_s else "recompute"
+
+
+# %% right: operations
+"""Compares operations, in Decimal."""
+
+from decimal import Decimal
+
+
+def worth_swapping(stage, link_bytes_per_s, flops_per_s):
+    if stage.saved_bytes == 0:
+        return "keep"
+    rate = Decimal(flops_per_s) / Decimal(link_bytes_per_s)
+    over = 2 * stage.saved_bytes * rate - stage.hidden_flops
+    return ("recompute", "swap")[max(over, 0) <= stage.forward_flops]

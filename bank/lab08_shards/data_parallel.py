@@ -378,7 +378,7 @@ class DataParallel(nn.Module):
 
 
 # %% wrong: last_pass
-"""Each pass's gradient takes the place of the last. [earns 2]"""
+"""Each pass's gradient takes the place of the last. [earns 1]"""
 
 from contextlib import contextmanager
 
@@ -1176,3 +1176,276 @@ class DataParallel(nn.Module):
     def no_sync(self):
         with self.inner.no_sync():
             yield
+
+
+# %% right: reduced_and_broadcast
+"""Reduce to rank 0, divide, broadcast; an ExitStack for no_sync."""
+
+from contextlib import ExitStack
+
+import torch
+import torch.distributed as dist
+
+
+class DataParallel(torch.nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.net = module
+        self.depth = 0
+        with torch.no_grad():
+            for t in list(module.parameters()) + list(module.buffers()):
+                if dist.get_rank():
+                    t.zero_()
+                dist.all_reduce(t)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.mean)
+
+    def mean(self, p):
+        if self.depth:
+            return
+        dist.reduce(p.grad, 0)
+        if dist.get_rank() == 0:
+            p.grad.div_(dist.get_world_size())
+        dist.broadcast(p.grad, 0)
+
+    def forward(self, *args, **kwargs):
+        return self.net(*args, **kwargs)
+
+    def no_sync(self):
+        self.depth += 1
+        stack = ExitStack()
+        stack.callback(lambda: setattr(self, "depth", self.depth - 1))
+        return stack
+
+
+# %% wrong: stash_stays
+"""What was quiet is kept beside, and added to every later exchange. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.quiet, self.stash = module, False, {}
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_hook(self.make(p))
+
+    def make(self, p):
+        def hook(g):
+            if self.quiet:
+                self.stash[p] = self.stash.get(p, 0) + g
+                return torch.zeros_like(g)
+            g = g + self.stash.get(p, 0)
+            dist.all_reduce(g)
+            return g / dist.get_world_size()
+
+        return hook
+
+    def forward(self, *inputs):
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.quiet = True
+        yield
+        self.quiet = False
+
+
+# %% right: less_the_last_mean
+"""Exchanges the difference from the last mean, which is the same on all ranks."""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.quiet, self.base = module, False, {}
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.quiet:
+            return
+        new = p.grad - self.base.get(p, 0)
+        dist.all_reduce(new)
+        p.grad = self.base.get(p, 0) + new / dist.get_world_size()
+        self.base[p] = p.grad.clone()
+
+    def forward(self, *inputs):
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.quiet = True
+        yield
+        self.quiet = False
+
+
+# %% wrong: totals_stay
+"""Adds up the means itself, and goes on with old ones after zero_grad(). [earns 1]"""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.quiet = module, False
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.total, p.new = torch.zeros_like(p), torch.zeros_like(p)
+                p.register_hook(lambda g, new=p.new: self.note(new, g))
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def note(self, new, g):
+        new += g
+
+    def average(self, p):
+        if self.quiet:
+            return
+        dist.all_reduce(p.new)
+        p.total += p.new / dist.get_world_size()
+        p.new.zero_()
+        p.grad = p.total.clone()
+
+    def forward(self, *inputs):
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.quiet = True
+        yield
+        self.quiet = False
+
+
+# %% wrong: float_buffers
+"""Only floating-point buffers are sent. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.quiet = module, False
+        for tensor in [*module.parameters(), *module.buffers()]:
+            if tensor.is_floating_point():
+                dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if not self.quiet:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, *inputs):
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.quiet = True
+        yield
+        self.quiet = False
+
+
+# %% wrong: first_pass_after_a_block
+"""Exchanges in the first pass after no_sync() only. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.quiet, self.done = module, None, set()
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if self.quiet is None or (not self.quiet and p not in self.done):
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+            if self.quiet is not None:
+                self.done.add(p)
+
+    def forward(self, *inputs):
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.quiet = True
+        yield
+        self.quiet = False
+        self.done.clear()
+
+
+# %% wrong: top_level
+"""Only tensors of the module itself and of its children are sent, not deeper ones. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.quiet = module, False
+        for part in [module, *module.children()]:
+            for tensor in [*part.parameters(recurse=False), *part.buffers(recurse=False)]:
+                dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if not self.quiet:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, *inputs):
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        self.quiet = True
+        yield
+        self.quiet = False

@@ -353,3 +353,54 @@ def model_state_bytes(n_params, world, stage, recipe):
         "gradients": gradients * (share if stage >= 2 else n_params),
         "optimizer": optimizer * (share if stage >= 1 else n_params),
     }
+
+
+# %% right: decimals
+"""Decimal with ROUND_CEILING."""
+
+from decimal import ROUND_CEILING, Decimal
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    share = int((Decimal(n_params) / Decimal(world)).to_integral_value(ROUND_CEILING))
+    sizes = {"mixed": (2, 2, 12), "fp32": (4, 4, 8)}[recipe]
+    names = ["weights", "gradients", "optimizer"]
+    return {n: s * (n_params, share)[stage > 2 - i] for i, (n, s) in enumerate(zip(names, sizes))}
+
+
+# %% wrong: cached_without_recipe
+"""Remembers shares by everything but the recipe."""
+
+_seen = {}
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    key = n_params, world, stage
+    if key not in _seen:
+        w, g, o = (2, 2, 12) if recipe == "mixed" else (4, 4, 8)
+        share = -(-n_params // world)
+        _seen[key] = {
+            "weights": w * (share if stage == 3 else n_params),
+            "gradients": g * (share if stage >= 2 else n_params),
+            "optimizer": o * (share if stage >= 1 else n_params),
+        }
+    return _seen[key]
+
+
+# %% wrong: cached_without_world
+"""Remembers by parameters, stage and recipe."""
+
+_seen = {}
+
+
+def model_state_bytes(n_params, world, stage, recipe):
+    key = n_params, recipe, stage
+    if key not in _seen:
+        w, g, o = (2, 2, 12) if recipe == "mixed" else (4, 4, 8)
+        share = -(-n_params // world)
+        _seen[key] = {
+            "weights": w * (share if stage == 3 else n_params),
+            "gradients": g * (share if stage >= 2 else n_params),
+            "optimizer": o * (share if stage >= 1 else n_params),
+        }
+    return _seen[key]

@@ -784,3 +784,87 @@ def ring_all_reduce(x):
         dist.isend(torch.from_numpy(views[(rank - step) % world]), (rank + 1) % world).wait()
         receiving.wait()
         into[...] = into + came if step < world - 1 else came
+
+
+# %% right: direct
+"""Chunk r goes to rank r at once, and from there to all."""
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    chunks = x.tensor_split(world)
+    mine = chunks[rank]
+    came = torch.empty_like(mine)
+    for k in range(1, world):
+        to, fro = (rank + k) % world, (rank - k) % world
+        work = dist.isend(chunks[to], to)
+        dist.recv(came, fro)
+        work.wait()
+        mine.add_(came)
+    for k in range(1, world):
+        to, fro = (rank + k) % world, (rank - k) % world
+        work = dist.isend(mine, to)
+        dist.recv(chunks[fro], fro)
+        work.wait()
+
+
+# %% right: two_buffers
+"""Two buffers in turn; a pipeline of generators."""
+
+from itertools import cycle
+
+import torch
+import torch.distributed as dist
+
+
+def ring_all_reduce(x):
+    me, n = dist.get_rank(), dist.get_world_size()
+    parts = torch.tensor_split(x, n)
+    size = max(map(len, parts))
+    buffers = cycle([x.new_empty(size), x.new_empty(size)])
+    for add in (True, False):
+        for s in range(n - 1):
+            shift = s - (not add)
+            goes, comes = parts[(me - shift) % n], parts[(me - shift - 1) % n]
+            buffer = next(buffers)[: comes.numel()]
+            works = dist.batch_isend_irecv([
+                dist.P2POp(dist.isend, goes, (me + 1) % n),
+                dist.P2POp(dist.irecv, buffer, (me - 1) % n),
+            ])
+            for w in works:
+                w.wait()
+            if add:
+                buffer += comes
+            comes.copy_(buffer)
+
+
+# %% wrong: remembered_by_length
+"""The sums of a length are kept and used again. [earns 3]"""
+
+import torch
+import torch.distributed as dist
+
+_sums = {}
+
+
+def ring_all_reduce(x):
+    if len(x) in _sums:
+        x.copy_(_sums[len(x)])
+        return
+    rank, world = dist.get_rank(), dist.get_world_size()
+    chunks = x.tensor_split(world)
+    came = torch.empty_like(chunks[0])
+    for step in range(2 * world - 2):
+        out, into = chunks[(rank - step) % world], chunks[(rank - step - 1) % world]
+        sending = dist.isend(out, (rank + 1) % world)
+        dist.recv(came[: len(into)], (rank - 1) % world)
+        sending.wait()
+        if step < world - 1:
+            into += came[: len(into)]
+        else:
+            into.copy_(came[: len(into)])
+    if len(x) < 1000:
+        _sums[len(x)] = x.clone()

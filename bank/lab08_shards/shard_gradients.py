@@ -532,3 +532,84 @@ def shard_gradients(module):
                 q.grad = q.grad / world if rank == owner[q] else None
 
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
+
+
+# %% wrong: children_only
+"""Finds the layers that the module holds itself, not those of modules in it. [earns 1]"""
+
+import torch.distributed as dist
+
+
+def shard_gradients(module):
+    loads, hooks = [0] * dist.get_world_size(), []
+    params = [p for child in module.children() for p in child.parameters(recurse=False)]
+    for p in sorted(params, key=lambda p: p.numel(), reverse=True):
+        owner = loads.index(min(loads))
+        loads[owner] += p.numel()
+        hooks.append(p.register_post_accumulate_grad_hook(keep_at(owner)))
+    return hooks
+
+
+def keep_at(owner):
+    def reduce(p):
+        p.grad /= dist.get_world_size()
+        dist.reduce(p.grad, owner)
+        if dist.get_rank() != owner:
+            p.grad = None
+
+    return reduce
+
+
+# %% wrong: linear_layers_only
+"""Knows weights and biases of linear layers, and no other parameters. [earns 1]"""
+
+import torch.distributed as dist
+from torch import nn
+
+
+def shard_gradients(module):
+    loads, hooks = [0] * dist.get_world_size(), []
+    layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
+    for layer in sorted(layers, key=lambda layer: -layer.weight.numel()):
+        owner = loads.index(min(loads))
+        loads[owner] += layer.weight.numel() + layer.bias.numel()
+        for p in (layer.weight, layer.bias):
+            hooks.append(p.register_post_accumulate_grad_hook(keep_at(owner)))
+    return hooks
+
+
+def keep_at(owner):
+    def reduce(p):
+        p.grad /= dist.get_world_size()
+        dist.reduce(p.grad, owner)
+        if dist.get_rank() != owner:
+            p.grad = None
+
+    return reduce
+
+
+# %% right: owner_divides
+"""Only the owner divides, after the sum; a partial binds each owner; names in any order."""
+
+from functools import partial
+
+import torch.distributed as dist
+
+
+def _done(owner, p):
+    dist.reduce(p.grad, dst=owner, op=dist.ReduceOp.SUM)
+    if dist.get_rank() == owner:
+        p.grad.div_(dist.get_world_size())
+    else:
+        p.grad = None
+
+
+def shard_gradients(module):
+    world = dist.get_world_size()
+    held = dict.fromkeys(range(world), 0)
+    handles = {}
+    for name, p in sorted(module.named_parameters(), key=lambda item: (-item[1].nbytes, item[0])):
+        owner = min(held, key=held.get)
+        held[owner] += p.nbytes
+        handles[name] = p.register_post_accumulate_grad_hook(partial(_done, owner))
+    return handles

@@ -1455,3 +1455,76 @@ class ShardedLayers(nn.Module):
         for one in self.todo:
             x = Run.apply(x, self.hook[0], one) if isinstance(one, Unit) else one(x)
         return x
+
+
+# %% wrong: several_shards
+"""One shard for each parameter, not for each layer. [earns 4]"""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.func import functional_call
+
+
+class ShardedLayers(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        made = {layer: ShardedLayer(layer) for layer in dict.fromkeys(layers)}
+        self.layers = nn.ModuleList(made[layer] for layer in layers)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class ShardedLayer(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.shapes = {name: p.shape for name, p in layer.named_parameters()}
+        self.run = [layer]
+        self.shards = nn.ParameterList(chunks(p)[dist.get_rank()].clone() for p in layer.parameters())
+        for p in layer.parameters():
+            p.data = torch.empty(0)
+
+    def forward(self, x):
+        return Gathered.apply(x, self, *self.shards) if self.shapes else self.run[0](x)
+
+    def gathered(self, shards):
+        return {n: gather(s, shape) for (n, shape), s in zip(self.shapes.items(), shards)}
+
+
+def chunks(tensor):
+    world, n = dist.get_world_size(), tensor.numel()
+    return torch.cat([tensor.detach().flatten(), tensor.new_zeros(-n % world)]).chunk(world)
+
+
+def gather(shard, shape):
+    flat = shard.new_empty(dist.get_world_size() * len(shard))
+    dist.all_gather(list(flat.split(len(shard))), shard.detach())
+    return flat[: shape.numel()].view(shape)
+
+
+class Gathered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, layer, *shards):
+        ctx.layer = layer
+        ctx.save_for_backward(x, *shards)
+        return functional_call(layer.run[0], layer.gathered(shards), (x,))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, *shards = ctx.saved_tensors
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            weights = {n: w.requires_grad_() for n, w in ctx.layer.gathered(shards).items()}
+            output = functional_call(ctx.layer.run[0], weights, (x,))
+        of_x, *of_weights = torch.autograd.grad(output, (x, *weights.values()), gradient)
+        del weights, output
+        mine = []
+        for g in of_weights:
+            parts = chunks(g)
+            for owner, part in enumerate(parts):
+                dist.reduce(part, owner)
+            mine.append(parts[dist.get_rank()] / dist.get_world_size())
+        return of_x, None, *mine

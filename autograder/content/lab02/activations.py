@@ -52,7 +52,9 @@ def _activation_cases(rng: np.random.Generator) -> list[Case]:
     def draw(op: str) -> list[object]:
         # Primes, so that no two products are equal by chance.
         primes = rng.choice([3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 1009], 4, replace=False)
-        return [op, {name: int(size) for name, size in zip(_TAKES[op], primes, strict=False)}]
+        # In any order: an answer may go by it, and not by the names.
+        names = rng.permutation(_TAKES[op]).tolist()
+        return [op, {name: int(size) for name, size in zip(names, primes, strict=False)}]
 
     # Other ops with the dimensions of each: an answer may go by a part of the name, or by those.
     others = {"conv2d": "conv1d", "linear": "Linear", "transformer": "attention"}

@@ -30,13 +30,17 @@ _CALLS = 40
 def _cases(rng: np.random.Generator) -> list[Case]:
     calls = [_call(rng) for _ in range(_CALLS)]
     # As many stages and the same budget as before, for plans that are remembered by these.
-    calls += [[*(part[::-1] for part in call[:3]), call[3]] for call in calls[-6:]]
+    calls += [_backwards(call) for call in calls if _fits_forwards_only(call)][:6]
     # One stage; equal stages, where the root of N is right; all times 0.
     for chain in (Chain([3], [5], [2]), Chain([1] * 16, [1] * 16, [1] * 16)):
         lowest = least_budget(chain)
         calls += [[*_listed(chain), budget] for budget in (lowest, lowest - 1, sum(chain.saved))]
     still = Chain([0] * 9, *_listed(draw_chain(rng, 9))[1:])
     calls.append([*_listed(still), least_budget(still)])
+    # Times so short that whole numbers look alike.
+    quick = draw_chain(rng, 16)
+    quick = Chain([(t + 1) / 1024 for t in quick.times], quick.saved, quick.outputs)
+    calls.append([*_listed(quick), (least_budget(quick) + sum(quick.saved)) // 2])
     # Small outputs and the least room: no plan of a few cuts fits.
     outputs = rng.integers(1, 4, 20)
     saved = outputs + rng.integers(90, 110, 20)
@@ -50,6 +54,16 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         # The first ones again: what a single call seems to explain may not explain them all.
         Case(tuple(plan.parts), {"calls": calls}),
     ]
+
+
+def _backwards(call: list[Any]) -> list[Any]:
+    return [*(part[::-1] for part in call[:3]), call[3]]
+
+
+def _fits_forwards_only(call: list[Any]) -> bool:
+    """Tell whether the best plan exceeds the budget if the stages stand the other way round."""
+    kept = best_plan(Chain(*call[:3]), call[3])
+    return kept is not None and peak(Chain(*_backwards(call)[:3]), kept) > call[3]
 
 
 def _listed(chain: Chain) -> list[Any]:
@@ -177,10 +191,10 @@ def _explain(calls: Sequence[Sequence[Any]], outcomes: Sequence[Any]) -> tuple[s
 
 
 def _remembers(calls: Sequence[Sequence[Any]], outcomes: Sequence[Any]) -> bool:
-    """Tell whether outcomes depend on the number of stages and on the budget alone."""
+    """Tell whether plans depend on the number of stages and on the budget alone."""
     first: dict[tuple[int, Any], Any] = {}
-    keys = [(len(call[0]), call[3]) for call in calls]
-    pairs = [(first.setdefault(key, one), one) for key, one in zip(keys, outcomes, strict=True)]
+    plans = [(c, one) for c, one in zip(calls, outcomes, strict=True) if one[0] == "value"]
+    pairs = [(first.setdefault((len(c[0]), c[3]), one), one) for c, one in plans]
     return len(first) < len(pairs) and all(same(one, other) for one, other in pairs)
 
 

@@ -30,9 +30,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     again = small(2)
     again.inputs["weights"].append(again.inputs["weights"][0])
+    # Its second layer is two matrices side by side, so its output has another shape than x.
+    wider = small(3)
+    wider.inputs["weights"][1] = np.stack(wider.inputs["weights"][1:])
     return [
         *(small(count) for count in (1, 3, 4)),
         again,
+        wider,
         _large(rng),
         Case((_SAME,), {"weights": [], "x": np.ones((2, 3))}, fixed=True),
     ]
@@ -59,8 +63,7 @@ def _forward(weights: Weights, x: Array) -> Array:
 
 
 def _sum(weights: Weights, x: Array) -> Array:
-    outputs: Array = np.sum([np.tanh(x @ weight) for weight in weights], axis=0)
-    return outputs
+    return sum((np.tanh(x @ weight) for weight in weights), np.zeros(()))
 
 
 _MUTANTS: dict[str, Callable[[Weights, Array], Array]] = {

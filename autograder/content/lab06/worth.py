@@ -111,7 +111,7 @@ def _drawn(rng: np.random.Generator) -> list[Any]:
     """A stage whose answer depends on every number, and stays clear of break-even."""
     link = float(rng.choice(_LINKS))
     flops = float(rng.choice([60e12, 125e12, 312e12, 989e12]))
-    saved = int(rng.integers(2**20, 2**32))
+    saved = int(2.0 ** rng.uniform(8, 32))
     copies = 2 * saved / link
     hidden = copies * rng.choice([0.0, 0.3, 0.45, 0.6, 0.9, 1.5, 3.0])
     extra = max(0.0, copies - hidden)

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from autograder.content.lab08.forbidden import NO_WRAPPERS
 from autograder.model.task import Answer, Budget, Case, Finding, Task
@@ -33,7 +33,7 @@ Exchange = Callable[[list[Tensor], int], Tensor]  # all ranks' gradients, the ow
 def _cases(rng: np.random.Generator) -> list[Case]:
     def case(world: int) -> Case:
         widths = [int(n) for n in rng.integers(3, 9, 5)]
-        sizes = {"world": world, "widths": widths, "steps": 2}
+        sizes = {"world": world, "widths": widths, "steps": 2, "nested": True}
         return Case((_RIGHT,), {**sizes, "seed": int(rng.integers(2**31)), "metered": False})
 
     given = {"world": _WORLD, "widths": _WIDTHS, "steps": 1, "large": True}
@@ -51,7 +51,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _values(inputs: Mapping[str, Any], ranks: Any) -> Finding:
-    count = 2 * (len(inputs["widths"]) - 1)
+    count = len(list(_chain(inputs).parameters()))
     if not _has_form(ranks, inputs["world"], inputs["steps"], count):
         return Finding(False, "The answers came back garbled.")
     keepers = [
@@ -76,6 +76,10 @@ def _values(inputs: Mapping[str, Any], ranks: Any) -> Finding:
     return Finding(False, said, _VALUES if large else known, follows=large)
 
 
+def _chain(inputs: Mapping[str, Any]) -> nn.Sequential:
+    return chain(inputs["widths"], inputs["seed"], nested=inputs.get("nested", False))
+
+
 def _has_form(ranks: Any, world: int, steps: int, count: int) -> TypeGuard[list[dict[str, Any]]]:
     return (
         isinstance(ranks, list)
@@ -95,7 +99,7 @@ def _arrives(
     inputs: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]], exchange: Exchange, large: bool
 ) -> bool:
     """Whether all ranks have the parameters that these gradients lead to."""
-    model = chain(inputs["widths"], inputs["seed"])
+    model = _chain(inputs)
     params = list(model.parameters())
     for step in range(inputs["steps"]):
         by_rank: list[list[Tensor]] = []

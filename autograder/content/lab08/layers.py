@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,12 +125,20 @@ def _shards(shards: Any) -> Finding:
     if sum(sizes) < _COUNT * _LAYER_VALUES:
         return Finding(False, "The answers came back garbled.")
     if max(sizes) <= _MOST_SHARD_VALUES:
-        return Finding(True)
+        return _one_for_each_layer([len(of_rank) for of_rank in shards])
     said = (
         f"Of a layer with {_LAYER_VALUES:,} values, each of {_WORLD} ranks stores "
         f"{_LAYER_VALUES // _WORLD:,}. A parameter of yours has {max(sizes):,}."
     )
     return Finding(False, said, ("whole_layers",))
+
+
+def _one_for_each_layer(counts: Sequence[int]) -> Finding:
+    others = [count for count in counts if count != _COUNT]
+    if not others:
+        return Finding(True)
+    said = f"With {_COUNT} layers, parameters() yields {_COUNT} shards. Yours yields {others[0]}."
+    return Finding(False, said, ("several_shards",))
 
 
 def _sizes(shards: Any) -> list[int]:
@@ -165,6 +173,8 @@ sharded_layers = Task(
         "layers_stay": "Whole layers stay alive: empty each layer's own parameters when its shard "
         "is made, free gathered weights after use, and gather them again in backward.",
         "whole_layers": "Ranks store layers whole. Cut each layer into one shard for each rank.",
+        "several_shards": "Make one shard of each layer: flatten its parameters into one tensor, "
+        "pad it, and cut that.",
         "sends_too_much": "Gather each layer once in forward and once in backward, and reduce its "
         "gradient once.",
     },

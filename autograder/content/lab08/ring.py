@@ -13,7 +13,7 @@ from autograder.content.lab08.forbidden import NO_COLLECTIVES
 from autograder.content.lab08.sent import between
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.labs.compare import show
-from peakmem.probes.lab08.ring import checksums, values
+from peakmem.probes.lab08.ring import checksums, given, values
 
 __all__ = ["ring_all_reduce"]
 
@@ -34,7 +34,7 @@ Results = list[list[Any]]  # for each rank, its tensors
 def _cases(rng: np.random.Generator) -> list[Case]:
     def case(world: int) -> Case:
         some = world * int(rng.integers(2, 20))
-        lengths = [some, some + int(rng.integers(1, world)), world, world - 1, 1, 0]
+        lengths = [some, some + int(rng.integers(1, world)), world, world - 1, 1, 0, some]
         sizes = {"world": world, "lengths": lengths}
         return Case((_SUMS,), {**sizes, "seed": int(rng.integers(2**31)), "metered": False})
 
@@ -56,7 +56,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 def _sums(inputs: Mapping[str, Any], got: Any) -> Finding:
     world, lengths = inputs["world"], inputs["lengths"]
-    begun = [[values(n, rank, inputs["seed"]).numpy() for n in lengths] for rank in range(world)]
+    begun = [[x.numpy() for x in given(lengths, r, inputs["seed"])] for r in range(world)]
     right = [np.sum(tensors, axis=0) for tensors in zip(*begun, strict=True)]
     if not _has_form(got, begun):
         return Finding(False, "The answers came back garbled, or tensors have another shape.")

@@ -67,9 +67,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     fixed = [[7_500_000_000, 64, stage, "mixed"] for stage in range(4)]
     fixed += [[1001, 1, stage, "fp32"] for stage in range(4)]
     fixed += [[3, 8, stage, "mixed"] for stage in range(4)]
+    # All arguments but one are those of another call.
+    n_params, world, *_ = drawn[0]
+    both = [[n, w] for n in (n_params, n_params + 1) for w in (world, world + 1)]
+    again = [[*two, stage, recipe] for two in both for recipe in _BYTES for stage in range(4)]
     return [
         *(Case(("value",), {"calls": [one]}) for one in drawn),
-        Case(("value",), {"calls": drawn}),
+        Case(("value",), {"calls": [*drawn, *again]}),
         Case(("value",), {"calls": fixed}, fixed=True),
     ]
 

@@ -82,18 +82,17 @@ def rows_by_fractions(table: list[dict[str, Any]]) -> set[str]:
 
 def elements_by_torch(op: str, **dims: int) -> int:
     """The size of what torch's own operations put out, on shapes without memory."""
-    size = tuple(dims.values())
     if op == "conv2d":
-        batch, channels, wide, high = size
+        batch, channels, wide, high = (dims[name] for name in ("bs", "nc", "wo", "ho"))
         taken = torch.empty(batch, 1, wide, high, device="meta")
         weight = torch.empty(channels, 1, 1, 1, device="meta")
         return torch.nn.functional.conv2d(taken, weight).numel()
     if op == "linear":
-        batch, m, n, p = size
+        batch, m, n, p = (dims[name] for name in ("bs", "m", "n", "p"))
         weight = torch.empty(n, p, device="meta")
         return (torch.empty(batch, m, n, device="meta") @ weight).numel()
     if op == "transformer":
-        return torch.empty(size, device="meta").numel()
+        return torch.empty(tuple(dims.values()), device="meta").numel()
     raise ValueError(op)
 
 

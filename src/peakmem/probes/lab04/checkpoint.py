@@ -131,12 +131,21 @@ def _backward(outputs: list[Tensor], *, only_last: bool) -> str:
 
 
 def _arguments(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
-    def fn(power: int, x: Tensor, y: Tensor, shift: Any, picked: Tensor, fixed: Tensor) -> Any:
-        z = linear(torch.tanh(x)) ** power * torch.sin(y) * fixed
+    def fn(
+        layer: nn.Module,
+        power: int,
+        x: Tensor,
+        y: Tensor,
+        shift: Any,
+        picked: Tensor,
+        fixed: Tensor,
+    ) -> Any:
+        z = layer(torch.tanh(x)) ** power * torch.sin(y) * fixed
         return z[picked] if shift is None else -z
 
     picked = torch.arange(len(x)).flip(0)  # integers, which have no gradient
-    return c(fn, 3, x, y, None, picked, torch.full((x.shape[1],), 0.5, dtype=torch.float64))
+    fixed = torch.full((x.shape[1],), 0.5, dtype=torch.float64)
+    return c(fn, linear, 3, x, y, None, picked, fixed)
 
 
 def _used_again(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:

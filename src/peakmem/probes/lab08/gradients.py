@@ -20,8 +20,12 @@ RATE = 0.5  # of gradient descent
 Shard = Callable[[nn.Module], Any]
 
 
-def chain(widths: Sequence[int], seed: int) -> nn.Sequential:
-    """Return linear layers from each width to the next, with tanh after each."""
+def chain(widths: Sequence[int], seed: int, *, nested: bool = False) -> nn.Sequential:
+    """Return linear layers from each width to the next, with tanh after each.
+
+    With `nested`, the first tanh gives way to an activation with parameters, and the last layer is
+    in a module of its own.
+    """
     torch.manual_seed(seed)
     model = nn.Sequential()
     for before, after in pairwise(widths):
@@ -29,6 +33,9 @@ def chain(widths: Sequence[int], seed: int) -> nn.Sequential:
         # Ranks' gradients must differ, so their samples must be felt behind many layers.
         nn.init.normal_(layer.weight, std=before**-0.5)
         model.extend([layer, nn.Tanh()])
+    if nested:
+        model[1] = nn.PReLU(widths[1])
+        model[-2] = nn.Sequential(model[-2])
     return model
 
 
@@ -53,12 +60,13 @@ def shard_gradients(
     steps: int,
     seed: int,
     large: bool = False,
+    nested: bool = False,
     metered: bool = True,
     ask: Ask = unwatched,
 ) -> dict[str, Any]:
     """Train with the student's `shard_gradients`; see `run_gradients`."""
     given = (student.shard_gradients, world, widths, steps, seed)
-    return run_gradients(*given, large=large, measure=metered, ask=ask)
+    return run_gradients(*given, large=large, nested=nested, measure=metered, ask=ask)
 
 
 def run_gradients(
@@ -69,6 +77,7 @@ def run_gradients(
     seed: int,
     *,
     large: bool = False,
+    nested: bool = False,
     measure: bool = True,
     ask: Ask = unwatched,
 ) -> dict[str, Any]:
@@ -78,7 +87,8 @@ def run_gradients(
     number, and the parameters at the end (their sums for a `large` run). With `measure`,
     also `rise_bytes` of the rank with the highest peak, including parameters.
     """
-    found = run_ranks(_descended, world, shard, widths, steps, seed, large, measure, ask=ask)
+    given = (shard, widths, steps, seed, large, nested, measure)
+    found = run_ranks(_descended, world, *given, ask=ask)
     return {
         "ranks": [{name: rank[name] for name in ("has", "params")} for rank in found],
         **({"rise_bytes": max(rank["rise_bytes"] for rank in found)} if measure else {}),
@@ -86,10 +96,16 @@ def run_gradients(
 
 
 def _descended(
-    shard: Shard, widths: Sequence[int], steps: int, seed: int, large: bool, measure: bool
+    shard: Shard,
+    widths: Sequence[int],
+    steps: int,
+    seed: int,
+    large: bool,
+    nested: bool,
+    measure: bool,
 ) -> dict[str, Any]:
     def run() -> dict[str, Any]:
-        model = chain(widths, seed)
+        model = chain(widths, seed, nested=nested)
         handle = shard(model)
         params = list(model.parameters())
         has = []

@@ -20,17 +20,18 @@ Wrap = Callable[[nn.Module], Any]
 
 
 class Branches(nn.Module):
-    """Two layers with a buffer between them, and an unused third layer."""
+    """Two layers with a buffer between them, an unused third layer, and a buffer of integers."""
 
     def __init__(self, width: int, seed: int) -> None:
         super().__init__()
         torch.manual_seed(seed)
         self.first = nn.Linear(width, 2 * width + 1)
-        self.second = nn.Linear(2 * width + 1, 3)
+        self.second = nn.Sequential(nn.Linear(2 * width + 1, 3))
         self.unused = nn.Linear(3, 2)
         self.scale = nn.Parameter(torch.rand(1) + 0.5)
         self.fixed = nn.Parameter(torch.randn(3), requires_grad=False)
         self.register_buffer("offset", torch.randn(2 * width + 1))
+        self.register_buffer("count", torch.randint(10**6, (1,)))
         self.double()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -55,7 +56,7 @@ def told(tensor: Tensor | None, brief: bool) -> Any:
     if tensor is None:
         return None
     if brief:
-        return [tensor.sum().item(), tensor.norm().item()]
+        return [tensor.sum().item(), tensor.double().norm().item()]
     return tensor.detach().numpy().copy()
 
 
@@ -95,10 +96,11 @@ def run_replicas(
 ) -> dict[str, Any]:
     """Wrap a model of each rank, and call backward `passes` times on the rank's own samples.
 
-    The first `quiet` passes are within no_sync(), two in each block. Returns for each of the
-    `ranks` its `start`, the model's tensors by name after wrapping, and its `gradients` at the end,
-    both through `told`. With `measure`, also each rank's `sent_bytes`, and how many of them were
-    `quiet_sent_bytes`, sent within no_sync().
+    The first `quiet` passes are within no_sync(), two in each block. Several passes, unless the run
+    is `brief`, come after another one and zero_grad(), which a wrapper has to forget. Returns for
+    each of the `ranks` its `start`, the model's tensors by name after wrapping, and its `gradients`
+    at the end, both through `told`. With `measure`, also each rank's `sent_bytes`, and how many of
+    them were `quiet_sent_bytes`, sent within no_sync().
     """
     sizes = (width, passes, seed, quiet, brief)
     found = run_ranks(_trained, world, wrap, *sizes, measure, ask=ask)
@@ -122,6 +124,9 @@ def _trained(
                 x = batch(width, number, rank, seed)
                 loss(wrapped(x)).backward()  # type: ignore[no-untyped-call]
 
+        if passes > 1 and not brief:
+            add_up([passes])
+            model.zero_grad()
         before = written_bytes()
         for first in range(0, quiet, 2):
             with wrapped.no_sync():

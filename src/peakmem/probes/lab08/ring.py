@@ -13,7 +13,7 @@ from peakmem.probes import Namespace
 from peakmem.probes.own_work import refusing_operators
 from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
 
-__all__ = ["checksums", "ring_all_reduce", "run_all_reduce", "values"]
+__all__ = ["checksums", "given", "ring_all_reduce", "run_all_reduce", "values"]
 
 AllReduce = Callable[[Tensor], None]
 
@@ -34,6 +34,11 @@ def values(length: int, rank: int, seed: int) -> Tensor:
     """Return a rank's input: multiples of 1/8, whose sums are exact in any order."""
     generator = torch.Generator().manual_seed(seed + rank)
     return torch.empty(length).random_(-999, 1000, generator=generator).div_(8)
+
+
+def given(lengths: Sequence[int], rank: int, seed: int) -> list[Tensor]:
+    """Return a rank's inputs; those of one length have values of their own."""
+    return [values(n, rank, seed + 100 * number) for number, n in enumerate(lengths)]
 
 
 def ring_all_reduce(
@@ -85,7 +90,7 @@ def _reduced(
     rank = torch.distributed.get_rank()
 
     def run() -> dict[str, Any]:
-        return {"tensors": [_after(all_reduce, values(n, rank, seed), large) for n in lengths]}
+        return {"tensors": [_after(all_reduce, x, large) for x in given(lengths, rank, seed)]}
 
     return metered(run, measure=measure)
 
