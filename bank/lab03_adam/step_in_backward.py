@@ -492,7 +492,7 @@ def step_in_backward(params, lr=1e-3):
 
 
 # %% wrong: others_hooks
-"""remove() clears all hooks of the parameters, whoever's they are. [earns 2]"""
+"""remove() clears all hooks of the parameters, other people's too. [earns 2]"""
 
 import torch
 

@@ -288,7 +288,7 @@ def stream_forward(host_layers, x):
 
 
 # %% right: iterator
-"""An iterator and a walrus; set_grad_enabled put back by hand."""
+"""An iterator and an assignment expression; the earlier set_grad_enabled is restored."""
 
 import torch
 

@@ -487,7 +487,7 @@ def dtype_trace(module, x, dtype):
 
 
 # %% wrong: others_hooks
-"""Clears all hooks of the leaves at the end, whoever's they are."""
+"""Clears all hooks of the leaves at the end, other people's too."""
 
 import copy
 
