@@ -32,19 +32,23 @@ NOT_EACH_TIME = {
 
 @dataclass(frozen=True)
 class Unseen:
-    """Leaves at and below a path that decide nothing, in cases of these parts (any, if empty)."""
+    """Leaves at and below a path that decide nothing, in cases of these parts (any, if empty).
+
+    With `if_missing`, they decide nothing only if they are left out.
+    """
 
     task: str
     path: str
     why: str
     parts: tuple[str, ...] = ()
+    if_missing: bool = False
 
     def covers(self, task: Task, case: Case, path: str, new: Any) -> bool:
         return (
             self.task == task.id
             and path.startswith(self.path)
             and (not self.parts or self.parts == case.parts)
-            and (self.why != ABSENT or new is MISSING)
+            and (not self.if_missing or new is MISSING)
         )
 
 
@@ -70,14 +74,14 @@ UNSEEN = [
     ),
     Unseen("lab07-loss_scaler", "[*].unscaled", OTHER_PART, ("trajectory",)),
     *(
-        Unseen(f"lab03-{step}", f"[*].{name}", ABSENT)
+        Unseen(f"lab03-{step}", f"[*].{name}", ABSENT, if_missing=True)
         for step in ("adam_step", "lean_adam_step")
         for name in ("changed", "stands", "restarts")
     ),
     Unseen("lab03-adam_step", "[*].state_used", LATER),
     Unseen("lab03-lean_adam_step", "[*].state_used", LATER),
     Unseen("lab03-lean_adam_step", ".models[*].state_used", LATER),
-    Unseen("lab03-lean_adam_step", ".models[*].changed", ABSENT),
+    Unseen("lab03-lean_adam_step", ".models[*].changed", ABSENT, if_missing=True),
     Unseen("lab03-step_in_backward", ".gradients_left", LATER),
     Unseen("lab04-checkpoint", ".after", LATER),
     Unseen("lab04-checkpoint", ".calls", LATER),
@@ -102,7 +106,10 @@ UNSEEN = [
     ),
     Unseen("lab06-offloaded_adam", "[*].state_used", LATER),
     Unseen("lab06-offloaded_adam", ".models[*].state_used", LATER),
-    *(Unseen("lab06-offloaded_adam", f"{path}[*].changed", ABSENT) for path in ("", ".models")),
+    *(
+        Unseen("lab06-offloaded_adam", f"{path}[*].changed", ABSENT, if_missing=True)
+        for path in ("", ".models")
+    ),
     Unseen("lab06-stream_forward", ".loads", LATER),
     Unseen("lab06-stream_forward", ".requires_grad", LATER),
     Unseen("lab06-stream_forward", ".x_changed", LATER),
