@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ __all__ = ["find_the_leak", "train_low"]
 _BATCHES, _ROWS, _WIDTH = 12, 1, 512
 _AT_ONCE = 5.0  # times the masters: they, copies and gradients, and an update of all at once
 _SLACK_BYTES = 2**18
+_LAST_BITS = 2.0**-20  # of a float32, relatively
 
 Batches = Sequence[tuple[Tensor, Tensor]]
 
@@ -32,14 +33,15 @@ def train_low(
     dtype: torch.dtype = torch.bfloat16,
     step: float = 1.0,
     low_product: bool = False,
+    nudge: float = 1.0,
 ) -> list[float]:
     """Train float32 masters on copies in `dtype`; return the losses.
 
-    `step` scales the update, and `low_product` forms it in `dtype`.
+    `step` scales the update, `low_product` forms it in `dtype`, and `nudge` scales what is copied.
     """
     losses = []
     for x, y in batches:
-        copies = [master.to(dtype, copy=True).requires_grad_() for master in masters]
+        copies = [(nudge * master).to(dtype, copy=True).requires_grad_() for master in masters]
         output = torch.relu(x.to(dtype) @ copies[0]) @ copies[1]
         loss = (output.float() - y).square().mean()
         gradients = torch.autograd.grad(loss, copies)
@@ -89,6 +91,25 @@ def _sizes(rng: np.random.Generator, n_batches: int, rows: int, width: int) -> d
     return {"n_batches": n_batches, "rows": rows, "width": width, "seed": seed}
 
 
+def _small(rng: np.random.Generator) -> dict[str, int]:
+    """Draw a run in which a product formed in bfloat16 shows, and an update in another order not.
+
+    Both move some masters by their last bits or more. A master that lies midway between two
+    bfloat16 numbers may then be copied to the other one, and losses differ.
+    """
+    while True:
+        sizes = _sizes(rng, 6, 2, int(rng.integers(4, 9)))
+        right, moved = (_losses(sizes, nudge=1 + by) for by in (-_LAST_BITS, _LAST_BITS))
+        rounded = _losses(sizes, low_product=True)
+        if np.allclose(right, moved, rtol=1e-5) and not np.allclose(right, rounded, rtol=1e-3):
+            return sizes
+
+
+def _losses(sizes: Mapping[str, int], **slip: Any) -> list[float]:
+    found = low_precision_training(partial(train_low, **slip), **sizes)
+    return cast("list[float]", found["losses"])
+
+
 def _masters(count: float, slack_bytes: int = 0) -> Callable[[Mapping[str, Any]], int]:
     return lambda sizes: int(count * 2 * 4 * sizes["width"] ** 2) + slack_bytes
 
@@ -103,9 +124,10 @@ find_the_leak = leak_task(
         function="train_low",
         work=low_precision_training,
         reference=train_low,
-        small=lambda rng: _sizes(rng, 6, 2, int(rng.integers(4, 9))),
+        small=_small,
         large=lambda rng: _sizes(rng, _BATCHES, _ROWS, _WIDTH),
         most_bytes=_masters(_AT_ONCE, _SLACK_BYTES),
+        large_rtol=2e-3,  # of half a million weights some lie near; a training left out moves 2e-2
         scratch_bytes=3 * 2**20,  # of 16-bit products on a CPU; a leak of 12 steps takes 24 MiB
         mutants={
             "product_in_low": lambda m, b, lr: train_low(m, b, lr, low_product=True),

@@ -31,7 +31,7 @@ from benchmarks.solutions import solved
 from peakmem.labs.lab09 import outlier_inputs, weight_matrix
 from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace, lab09
-from peakmem.probes.lab09.adam8bit import large_steps
+from peakmem.probes.lab09.adam8bit import large_steps, trained
 from tests.answers import mistakes_shown
 from tests.autograder.content.bank_in_process import check_bank
 
@@ -188,6 +188,16 @@ def test_adam_is_torchs() -> None:
     sizes = {"width": 9, "rows": 20, "seed": 1, "steps": 8}
     ours, theirs = (lab09.trained(step, **sizes)["losses"] for step in (adam, torchs))
     np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_codes_take_less_than_half_of_what_losses_may_be_off(solution: Mapping[str, Any]) -> None:
+    rng, off = np.random.default_rng(0), []
+    for case in (case for _ in range(12) for case in adam8bit_step.cases(rng) if not case.budget):
+        runs = (trained(step, **case.inputs) for step in (adam, solution["adam8bit_step"]))
+        exact, coded = (np.array(run["losses"]) for run in runs)
+        off.append(float(np.abs(coded / exact - 1).max()))
+    assert len(off) == 48
+    assert max(off) < 0.01
 
 
 def test_a_merged_adapter_is_one_linear_layer() -> None:
