@@ -16,7 +16,8 @@ from torch.nn import functional as F
 from peakmem.core.errors import OutOfMemory
 from peakmem.labs.lab05.limits import Function, check_size, recording_left_on
 from peakmem.measure.meter import measure_call
-from peakmem.probes.lab05.forwards import hooks_on
+from peakmem.probes.hooks import hooks_on
+from peakmem.probes.lab05.gradients import without_options
 from peakmem.probes.lab05.leak import most_bytes, validated
 from peakmem.probes.leak import measured_run
 
@@ -66,7 +67,7 @@ def accumulated(accumulate: Function) -> Function:
         model.weight.data.fill_(1.0)
         model.weight.grad = torch.full((1, 1), before) if before else None
         inputs = torch.arange(1.0, samples + 1)[:, None]
-        targets, plain = torch.zeros(samples, 1), _without_options(loss_fn)
+        targets, plain = torch.zeros(samples, 1), without_options(loss_fn)
         loss = accumulate(model, plain, inputs, targets, micro_batch)
         if not recording_left_on() or inputs.requires_grad or not model.weight.requires_grad:
             return "requires_grad has changed"
@@ -83,11 +84,6 @@ def accumulated(accumulate: Function) -> Function:
         return round(model.weight.grad.item(), _DIGITS), round(float(loss), _DIGITS)
 
     return run
-
-
-def _without_options(loss_fn: Function) -> Function:
-    """Return the loss function of outputs and targets alone, without torch's options."""
-    return lambda outputs, targets: loss_fn(outputs, targets)
 
 
 def rise_of(accumulate: Function) -> Callable[[], str]:
@@ -109,7 +105,7 @@ def _one_backward(
 def _rise_bytes(accumulate: Function, samples: int) -> int:
     model = nn.Sequential(*(layer for _ in range(8) for layer in (nn.Linear(8, 8), nn.Tanh())))
     data = torch.ones(samples, 512, 8)
-    plain = _without_options(F.mse_loss)
+    plain = without_options(F.mse_loss)
     found = measure_call(accumulate, model, plain, data, data, 2, device="cpu")
     recording_left_on()
     return found.rise_bytes

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from peakmem.labs.lab05.limits import Function, check_size, recording_left_on
 from peakmem.measure.meter import measure_call
-from peakmem.probes.lab05.forwards import hooks_on
+from peakmem.probes.hooks import hooks_on
 
 __all__ = ["token_mean_of", "token_rise_of"]
 

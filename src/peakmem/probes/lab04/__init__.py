@@ -1,5 +1,6 @@
 """Probes of lab 4, checkpointing: one module for each subject."""
 
+from peakmem.probes.hooks import hooks_on
 from peakmem.probes.lab04.attention import (
     attention_block,
     recompute_attention_only,
@@ -16,7 +17,7 @@ from peakmem.probes.lab04.checkpoint import (
     run_many,
 )
 from peakmem.probes.lab04.gpu import GPU_BATCH, GPU_LAYERS, gpu_stack, gpu_tradeoff
-from peakmem.probes.lab04.leak import find_the_leak, hooks_on, logged_steps
+from peakmem.probes.lab04.leak import find_the_leak, logged_steps
 from peakmem.probes.lab04.plans import (
     KEPT_SET_OPTIMUM,
     NESTED_OPTIMUM,

@@ -12,8 +12,8 @@ from torch import nn
 from peakmem.measure.meter import MemoryMeter
 from peakmem.measure.reference_models import GPT
 from peakmem.probes import Namespace
+from peakmem.probes.hooks import hooks_on
 from peakmem.probes.lab04.figures import count_of
-from peakmem.probes.lab04.leak import hooks_on
 
 __all__ = ["attention_block", "recompute_attention_only", "run_attention", "settings_of"]
 
@@ -68,6 +68,5 @@ def run_attention(
 def settings_of(block: nn.Module) -> list[dict[str, Any]]:
     """Return each part's attributes, its forward, which may be replaced, and its hooks' number."""
     return [
-        {**vars(part), "forward": part.forward, "hooks": hooks_on([part])}
-        for part in block.modules()
+        {**vars(part), "forward": part.forward, "hooks": hooks_on(part)} for part in block.modules()
     ]

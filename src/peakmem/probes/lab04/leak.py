@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from peakmem.probes import Namespace
+from peakmem.probes.hooks import hooks_on
 from peakmem.probes.leak import measured_run
 
-__all__ = ["find_the_leak", "hooks_on", "logged_steps"]
+__all__ = ["find_the_leak", "logged_steps"]
 
 
 class _Layer(nn.Module):
@@ -39,7 +40,7 @@ def logged_steps(
     the end, and whether the `inputs`, x and the list of layers, are as they were.
     """
     torch.manual_seed(seed)
-    before = hooks_on([])
+    before = hooks_on()
     layers = [_Layer(columns) for _ in range(n_layers)]
     x = torch.randn(rows, columns)
     given, total = list(layers), x.sum().item()
@@ -48,16 +49,9 @@ def logged_steps(
     return {
         "log": log,
         "gradients": [None if g is None else g.numpy().copy() for g in gradients],
-        "hooks": hooks_on(layers) - before,
+        "hooks": hooks_on(*layers) - before,
         "inputs": given == layers and x.sum().item() == total and not x.requires_grad,
     }
-
-
-def hooks_on(layers: Sequence[nn.Module]) -> int:
-    """Return how many hooks of any kind the layers have, counting those for all modules once."""
-    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    of_all = len(nn.modules.module._global_forward_hooks)
-    return of_all + sum(len(getattr(layer, kind)) for layer in layers for kind in kinds)
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:

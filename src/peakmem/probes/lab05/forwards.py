@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-__all__ = ["gradients_of", "hooks_on", "note_forwards"]
-
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+__all__ = ["gradients_of", "note_forwards"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -59,10 +57,3 @@ class _Backward:
 def gradients_of(model: nn.Module) -> list[Array | None]:
     """Return the gradient of each parameter, or None."""
     return [None if p.grad is None else p.grad.detach().numpy().copy() for p in model.parameters()]
-
-
-def hooks_on(model: nn.Module) -> int:
-    """Return the number of hooks on the model's modules and parameters."""
-    names = (*_HOOKS, "_post_accumulate_grad_hooks")
-    parts = (*model.modules(), *model.parameters())
-    return sum(len(getattr(part, name, None) or ()) for part in parts for name in names)

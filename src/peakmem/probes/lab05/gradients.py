@@ -13,17 +13,27 @@ from torch.nn import functional as F
 
 from peakmem.measure import meter
 from peakmem.probes import Namespace
-from peakmem.probes.lab05.forwards import gradients_of, hooks_on, note_forwards
+from peakmem.probes.hooks import hooks_on
+from peakmem.probes.lab05.forwards import gradients_of, note_forwards
 from peakmem.probes.lab05.models import large_run, small_model, token_model
 
-__all__ = ["LOSSES", "accumulate_gradients", "accumulate_token_mean"]
+__all__ = ["LOSSES", "accumulate_gradients", "accumulate_token_mean", "without_options"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LossFunction = Callable[[Tensor, Tensor], Tensor]
-# Functions of two arguments, as the text says: torch's own have options, such as `reduction`.
+
+
+def without_options(loss_fn: Callable[..., Tensor]) -> LossFunction:
+    """Return the loss function of two arguments that the text promises.
+
+    torch's own have options, such as `reduction`, which an answer could rely on.
+    """
+    return lambda outputs, targets: loss_fn(outputs, targets)
+
+
 LOSSES: dict[str, LossFunction] = {
-    "mse": lambda outputs, targets: F.mse_loss(outputs, targets),
-    "cross_entropy": lambda outputs, targets: F.cross_entropy(outputs, targets),
+    "mse": without_options(F.mse_loss),
+    "cross_entropy": without_options(F.cross_entropy),
 }
 
 

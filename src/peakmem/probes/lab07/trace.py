@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from peakmem.probes import Namespace
+from peakmem.probes.hooks import hooks_on
 
 __all__ = ["MODELS", "dtype_trace", "model_and_input"]
 
@@ -97,16 +98,12 @@ def dtype_trace(
     torch.set_rng_state(random)
     return {
         "trace": [[_text(part) for part in entry] for entry in found],
-        "hooks": _hooks(module) - 1,
+        "hooks": hooks_on(module) - 1,
         "state": [n for n, v in module.state_dict().items() if not torch.equal(v, before[n])],
         "frozen": [name for name, value in module.named_parameters() if not value.requires_grad],
         "modes": [name for name, part in module.named_modules() if part.training != modes[name]],
         "rng": rng,
     }
-
-
-def _hooks(module: nn.Module) -> int:
-    return sum(len(part._forward_hooks) + len(part._forward_pre_hooks) for part in module.modules())
 
 
 def _text(part: Any) -> str:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as torch_modules
 
 from peakmem.probes import Namespace, as_sent
+from peakmem.probes.hooks import hooks_on
 
 __all__ = ["module_times", "timed"]
 
@@ -105,11 +106,9 @@ def timed(function: Callable[..., Any], tree: Spec) -> dict[str, Any]:
         found = function(model, torch.zeros(2))
     others_stay = before.id in model._forward_hooks
     before.remove()
-    hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
-    everywhere = (torch_modules._global_forward_hooks, torch_modules._global_forward_pre_hooks)
-    left = hooks + sum(map(len, everywhere))
-    for hooks_of_all in everywhere:
-        hooks_of_all.clear()
+    left = hooks_on(model)
+    for of_all in (torch_modules._global_forward_hooks, torch_modules._global_forward_pre_hooks):
+        of_all.clear()
     results = {"seconds": as_sent(found), "reads": clock.reads}
     return {**results, "hooks": left, "others_stay": others_stay}
 
