@@ -24,7 +24,7 @@ from autograder.trials.answer_bank import read_bank
 from autograder.trials.calibration import calibrate, measured_labs, tallies
 from benchmarks.conditions import CONDITIONS, signs
 from benchmarks.figures import NotRun
-from benchmarks.needs import margins, measure_needs
+from benchmarks.needs import Need, margins, measure_needs
 
 __all__ = ["main"]
 
@@ -47,16 +47,17 @@ def main() -> int:
 
 
 def _needs(file: Path | None) -> int:
-    needs = []
-    for need in measure_needs(measured_labs(), COURSE):
-        needs.append(need)
-        print(need, flush=True)
+    needs: list[Need] = []
+    for lab in measured_labs():
+        for need in measure_needs(lab, COURSE):
+            needs.append(need)
+            print(need, flush=True)
+        _update(file, {"needs": [asdict(need) for need in needs], "margins": margins(needs)})
     for task, margin in margins(needs).items():
         print(
             f"{task}: right answers have {margin['to_spare_mib']} MiB to spare at least, "
             f"mistakes of memory are over by {margin['over_mib']} MiB at least"
         )
-    _update(file, {"needs": [asdict(need) for need in needs], "margins": margins(needs)})
     return int(any(need.is_misjudged for need in needs))
 
 

@@ -53,18 +53,17 @@ class Need:
         return f"{self.task:28} {self.answer:36} {kind:14} {sign:>2}{self.beyond_mib:+8.2f} MiB"
 
 
-def measure_needs(labs: Iterable[Lab], course: Course) -> Iterator[Need]:
-    """Find the least budget of every answer of the bank to the labs, in the sandbox.
+def measure_needs(lab: Lab, course: Course) -> Iterator[Need]:
+    """Find the least budget of every answer of the bank to a lab, in the sandbox.
 
-    `labs` are cut down to their cases with a budget.
+    `lab` is cut down to its cases with a budget.
     """
-    for lab in labs:
-        entries = read_bank(course.bank, find_lab(lab.name))
-        release = release_of(lab.name, course.releases)
-        with Sandbox(lab.hides, ranks=lab.ranks) as sandbox:
-            for task in lab.tasks:
-                for entry in (entry for entry in entries if entry.task == task.id):
-                    yield from _needs(lab, task, entry, release, sandbox)
+    entries = read_bank(course.bank, find_lab(lab.name))
+    release = release_of(lab.name, course.releases)
+    with Sandbox(lab.hides, ranks=lab.ranks) as sandbox:
+        for task in lab.tasks:
+            for entry in (entry for entry in entries if entry.task == task.id):
+                yield from _needs(lab, task, entry, release, sandbox)
 
 
 def _needs(

@@ -65,7 +65,7 @@ def test_right_answers_need_less_than_the_budget_and_mistakes_of_memory_more(
     chosen = [answer("lab03_adam", f"lab03-step_in_backward/{name}") for name in names]
     write_answers(tmp_path / "bank", "lab03_adam", chosen)
     copytree(repository / "labs" / "lab03_adam", tmp_path / "labs" / "lab03_adam")
-    right, no_step, zeroed = measure_needs([with_budget(find_lab("lab03_adam"))], Course(tmp_path))
+    right, no_step, zeroed = measure_needs(with_budget(find_lab("lab03_adam")), Course(tmp_path))
     assert right.right
     assert -5 < right.beyond_mib < 0
     assert zeroed.of_memory
