@@ -746,3 +746,45 @@ def predict_training(shape, batch, seq):
         "logits": logits,
         "peak": max(at_logits, in_step),
     }
+
+
+# %% wrong: forward_by_data
+"""Runs the model, and adds up what its graph has saved, under names from data. [earns 0]"""
+from functools import reduce
+
+import torch
+
+from peakmem.nn import GPT
+
+
+def predict_training(shape, batch, seq):
+    model = GPT(shape)
+    tokens = torch.zeros(batch, seq, dtype=torch.long)
+    cross_entropy = reduce(getattr, ["nn", "functional", "cross_entropy"], torch)
+    todo = [cross_entropy(model(tokens).flatten(0, 1), tokens.flatten()).grad_fn]
+    kept, seen = {}, set()
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        todo += [following for following, _ in node.next_functions]
+        for name in dir(node):
+            value = getattr(node, name) if name.startswith("_saved_") else None
+            for tensor in value if isinstance(value, (list, tuple)) else [value]:
+                if torch.is_tensor(tensor):
+                    storage = tensor.untyped_storage()
+                    kept[storage.data_ptr()] = storage.nbytes()
+    sizes = {p.untyped_storage().data_ptr(): 4 * p.numel() for p in model.parameters()}
+    parameters, logits = sum(sizes.values()), 4 * batch * seq * shape.vocab
+    optimizer = 2 * parameters + 4 * len(sizes)
+    saved = sum(n_bytes for place, n_bytes in kept.items() if place not in sizes) - logits
+    at_logits = parameters + optimizer + saved + 3 * logits
+    return {
+        "parameters": parameters,
+        "gradients": parameters,
+        "optimizer": optimizer,
+        "saved_activations": saved,
+        "logits": logits,
+        "peak": max(at_logits, 2 * parameters + optimizer + 2 * max(sizes.values())),
+    }

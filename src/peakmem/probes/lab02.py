@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "lifetimes",
     "live_bytes",
     "losses_bound",
+    "no_model_runs",
     "predict_training",
     "scatter_offset",
     "weight_bytes",
@@ -102,10 +104,19 @@ def largest_batch(student: Namespace, calls: Calls) -> Outcomes:
 def predict_training(student: Namespace, calls: Calls) -> Outcomes:
     """Call `predict_training(shape, batch, seq)` for each of `calls`.
 
-    The shape travels as a dict, and the student gets an object with its items as attributes.
+    The shape travels as a dict, and the student gets an object with its items as attributes. A
+    function that runs a model raises RuntimeError.
     """
     given = [(SimpleNamespace(**shape), batch, seq) for shape, batch, seq in calls]
-    return call_each(student.predict_training, given)
+    with no_model_runs():
+        return call_each(student.predict_training, given)
+
+
+def no_model_runs() -> AbstractContextManager[None]:
+    """Return a context in which operators of a language model raise RuntimeError."""
+    from peakmem.probes.own_work import refusing_operators  # loads torch, which judges do without
+
+    return refusing_operators("mm", "embedding", "backward")
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from peakmem.labs.lab02.steps import (
     show_real_step,
     show_two_steps,
 )
+from peakmem.probes.lab02 import no_model_runs
 
 __all__ = [
     "evaluation_losses",
@@ -24,6 +25,7 @@ __all__ = [
     "measured_saved",
     "measured_step",
     "memory_sliders",
+    "no_model_runs",
     "parameters_by_torch",
     "show_kept",
     "show_lives",
