@@ -603,3 +603,27 @@ def lean_adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
             v.mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
             root = v.sqrt().add_(eps).div_((1 - betas[1] ** t) ** 0.5)
             p.addcdiv_(m, root, value=-lr / (1 - betas[0] ** t))
+
+
+# %% wrong: fused_by_data
+"""torch's fused operator, under a name from data. [earns 0]"""
+from functools import reduce
+
+import torch
+
+
+@torch.no_grad()
+def lean_adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    fused = reduce(getattr, ["_".join(["", *"fused adam".split(), ""])], torch)
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = *(torch.zeros(p.shape, dtype=p.dtype) for _ in range(2)), torch.zeros(())
+        m, v, step = state[i]
+        step += 1
+        own, given = p.contiguous(), g.contiguous()
+        options = {"beta1": betas[0], "beta2": betas[1], "weight_decay": 0.0, "eps": eps}
+        fused([own], [given], [m], [v], [], [step], lr=lr, **options, amsgrad=False, maximize=False)
+        if own is not p:
+            p.copy_(own)

@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+import torch
+
 from peakmem.measure.dispatch import Operators
 
-__all__ = ["refuse_calls_from", "refusing_operators", "refusing_operators_from"]
+__all__ = ["refuse_calls_from", "refusing_operators", "refusing_optimizers"]
 
 
 def refuse_calls_from(module: ModuleType) -> None:
@@ -49,11 +51,15 @@ def refusing_operators(*parts: str) -> Iterator[None]:
 
 
 @contextmanager
-def refusing_operators_from(module: ModuleType) -> Iterator[None]:
-    """Let operators raise RuntimeError that the module's functions call, on this thread."""
+def refusing_optimizers() -> Iterator[None]:
+    """Let optimizers' fused operators raise RuntimeError, and those that torch.optim calls.
 
-    def listener(*_: Any) -> None:
-        refuse_calls_from(module)
+    It applies to this thread.
+    """
+
+    def listener(operator: str, *_: Any) -> Exception | None:
+        refuse_calls_from(torch.optim)
+        return _does_the_exercise(operator) if "::_fused_" in operator else None
 
     with Operators("cpu", listener):
         yield

@@ -16,7 +16,7 @@ from peakmem.probes.lab04 import run_in_segments
 from peakmem.probes.lab07 import loss_scaler
 from peakmem.probes.lab08 import data_parallel, ring_all_reduce
 from peakmem.probes.lab10 import tiled_backward
-from peakmem.probes.own_work import refuse_calls_from, refusing_operators, refusing_operators_from
+from peakmem.probes.own_work import refuse_calls_from, refusing_operators, refusing_optimizers
 
 
 def watched(x: torch.Tensor) -> torch.Tensor:
@@ -66,11 +66,22 @@ def test_torchs_optimizers_are_refused_until_the_block_ends(options: dict[str, b
     x.grad = torch.ones(2)
     adam = torch.optim.Adam([x], **options)
     with (
-        refusing_operators_from(torch.optim),
+        refusing_optimizers(),
         pytest.raises(RuntimeError, match=r"torch.optim does this exercise for you"),
     ):
         adam.step()
     adam.step()
+
+
+def test_an_optimizers_fused_operator_is_refused_without_its_class() -> None:
+    p, grad, m, v, step = (torch.ones(2) for _ in range(5))
+    options = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "eps": 1e-8}
+    lists = ([p], [grad], [m], [v], [], [step.sum()])
+    with (
+        refusing_optimizers(),
+        pytest.raises(RuntimeError, match=r"aten::_fused_adam_ does this exercise for you"),
+    ):
+        torch._fused_adam_(*lists, **options, amsgrad=False, maximize=False)
 
 
 # The probes of exercises that refuse a tool, each on a solution that uses it.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from peakmem.probes import Namespace
-from peakmem.probes.own_work import refusing_operators_from
+from peakmem.probes.own_work import refusing_optimizers
 
 __all__ = ["Step", "adam_step", "gradients_of", "report_of", "train_in_turns"]
 
@@ -47,7 +47,7 @@ def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:
     return [None if (call, i) in skipped else row for i, row in enumerate(rows)]
 
 
-@refusing_operators_from(torch.optim)
+@refusing_optimizers()
 def train_in_turns(
     step: Step, models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:

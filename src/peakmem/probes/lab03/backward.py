@@ -11,14 +11,14 @@ import torch
 
 from peakmem.measure import meter
 from peakmem.probes import Namespace, earlier_objects_set_aside
-from peakmem.probes.own_work import refusing_operators_from
+from peakmem.probes.own_work import refusing_optimizers
 
 __all__ = ["step_in_backward"]
 
 Array = npt.NDArray[Any]
 
 
-@refusing_operators_from(torch.optim)
+@refusing_optimizers()
 def step_in_backward(
     student: Namespace,
     lr: float | None,

@@ -14,6 +14,7 @@ import torch
 from peakmem.measure import meter
 from peakmem.probes import Namespace, earlier_objects_set_aside
 from peakmem.probes.lab03.adam import Step, report_of, train_in_turns
+from peakmem.probes.own_work import refusing_optimizers
 
 __all__ = ["kept_by_python", "large_tensors", "lean_adam_step", "pieces_of", "sums_of_pieces"]
 
@@ -159,6 +160,7 @@ def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
     return [array.reshape(-1)[where] for array, where in pairs]
 
 
+@refusing_optimizers()
 def _warm_up(step: Step, calls: int) -> None:
     """Make the same calls on tiny tensors, so that imports, caches and code pages are loaded.
 

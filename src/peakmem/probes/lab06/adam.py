@@ -14,7 +14,7 @@ from peakmem.execute.host_memory import HostTier
 from peakmem.measure import meter
 from peakmem.probes import Namespace, earlier_objects_set_aside
 from peakmem.probes.lab03 import kept_by_python, large_tensors, sums_of_pieces
-from peakmem.probes.own_work import refusing_operators_from
+from peakmem.probes.own_work import refusing_optimizers
 
 __all__ = ["offloaded_adam"]
 
@@ -48,11 +48,12 @@ def offloaded_adam(
     if large is None:
         return _train(student.OffloadedAdam, models or [], options or {})
     small = {**large, "shapes": [[3], [2]], "watched": [[0]] * 2, "skipped": []}
-    _large_steps(student.OffloadedAdam, options or {}, metered=False, **small)  # fills caches
+    with refusing_optimizers():
+        _large_steps(student.OffloadedAdam, options or {}, metered=False, **small)  # fills caches
     return _large_steps(student.OffloadedAdam, options or {}, metered=metered, **large)
 
 
-@refusing_operators_from(torch.optim)
+@refusing_optimizers()
 def _train(
     make: Callable[..., Any], models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from peakmem.probes import Namespace, as_sent
 from peakmem.probes.lab10.figures import metered_rise, sums
+from peakmem.probes.own_work import refusing_operators
 
 __all__ = ["chunked_cross_entropy", "run_loss"]
 
@@ -30,6 +31,7 @@ def chunked_cross_entropy(
     return run_loss(student.chunked_cross_entropy, large, metered, **case)
 
 
+@refusing_operators("linear_cross_entropy")  # torch's own
 def run_loss(
     loss_of: Loss,
     large: bool,
