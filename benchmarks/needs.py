@@ -28,16 +28,16 @@ _PER_DISTANCE = 64  # far from the budget, the search ends at this part of the d
 
 @dataclass(frozen=True)
 class Need:
-    """An answer's need beyond a case's budget, in MiB; if negative, the memory it has to spare.
+    """The need of a right answer, or of one that is wrong for its memory, beyond a case's budget.
 
-    `of_memory` says whether the answer is wrong for the memory it takes, and `is_bound` whether the
-    search ended before it found the least budget: the need is then at most this, or at least.
+    It is in MiB; if negative, it is the memory that the answer has to spare. `is_bound` says
+    whether the search ended before it found the least budget: the need is then at most this, or at
+    least.
     """
 
     task: str
     answer: str
     right: bool
-    of_memory: bool
     budget_mib: float
     beyond_mib: float
     is_bound: bool = False
@@ -45,18 +45,18 @@ class Need:
     @property
     def is_misjudged(self) -> bool:
         """Whether a right answer is refused memory, or a mistake of memory is not."""
-        return self.beyond_mib > 0 if self.right else self.of_memory and self.beyond_mib <= 0
+        return self.beyond_mib > 0 if self.right else self.beyond_mib <= 0
 
     def __str__(self) -> str:
-        kind = "right" if self.right else "wrong: memory" if self.of_memory else "wrong: other"
         sign = "" if not self.is_bound else "<=" if self.beyond_mib < 0 else ">="
-        return f"{self.task:28} {self.answer:36} {kind:14} {sign:>2}{self.beyond_mib:+8.2f} MiB"
+        return f"{self.task:28} {self.answer:36} {sign:>2}{self.beyond_mib:+8.2f} MiB"
 
 
 def measure_needs(lab: Lab, course: Course) -> Iterator[Need]:
-    """Find the least budget of every answer of the bank to a lab, in the sandbox.
+    """Find, in the sandbox, the needs of a lab's answers in the bank.
 
-    `lab` is cut down to its cases with a budget.
+    Those that are wrong for something other than memory are left out. `lab` is cut down to its
+    cases with a budget.
     """
     entries = read_bank(course.bank, find_lab(lab.name))
     release = release_of(lab.name, course.releases)
@@ -73,19 +73,18 @@ def _needs(
     raw = json.dumps(submission_with(release, {task.id: entry.source})).encode()
     cells = take_in("", lab.name, raw, release).cells
     for case in draw(task, bytes(32), "", b""):
-        yield _need(task, case, entry, cells, sandbox)
+        outcome = _outcome(task, case, cells, sandbox)
+        if entry.kind == "right" or _is_of_memory(task, case, entry, outcome):
+            yield _need(task, case, entry, outcome)
 
 
-def _need(task: Task, case: Case, entry: Entry, cells: Sequence[RunCell], sandbox: Sandbox) -> Need:
+def _need(task: Task, case: Case, entry: Entry, outcome: Callable[[int], Answer]) -> Need:
     own = case.budget or Budget(0)
-    outcome = _outcome(task, case, cells, sandbox)
     found, is_bound = least(lambda beyond: outcome(own.bytes + beyond).memory != "refused")
-    refused = outcome(own.bytes if found > 0 else 0)
     return Need(
         task=task.id,
         answer=f"{entry.kind}_{entry.name}",
         right=entry.kind == "right",
-        of_memory=_is_of_memory(task, case, entry, refused, found > 0),
         budget_mib=round(own.bytes / _MIB, 2),
         beyond_mib=round(found / _MIB, 2),
         is_bound=is_bound,
@@ -135,14 +134,18 @@ def least(suffices: Callable[[int], bool]) -> tuple[int, bool]:
     return (-near, False) if sign < 0 else (far, False)
 
 
-def _is_of_memory(task: Task, case: Case, entry: Entry, refused: Answer, is_refused: bool) -> bool:
+def _is_of_memory(task: Task, case: Case, entry: Entry, outcome: Callable[[int], Answer]) -> bool:
     """Whether a wrong answer is wrong for its memory.
 
     Then the judge names the answer's mistake if memory is refused, and doesn't otherwise. An answer
     not named after a mistake has to be refused for nothing else.
     """
-    if entry.kind == "right" or refused.memory != "refused":
-        return False
+    refused = outcome(case.budget.bytes if case.budget else 0)
+    is_refused = refused.memory == "refused"
+    if not is_refused:
+        refused = outcome(0)
+        if refused.memory != "refused":
+            return False
     against = judge_answer(task, case, refused)
     for_all_else = judge_answer(task, case, replace(refused, memory="within"))
     if entry.mistake is None:
@@ -163,7 +166,7 @@ def margins(needs: Iterable[Need]) -> dict[str, dict[str, float | None]]:
         task: {
             "budget_mib": of_task[0].budget_mib,
             "to_spare_mib": min((-n.beyond_mib for n in of_task if n.right), default=None),
-            "over_mib": min((n.beyond_mib for n in of_task if n.of_memory), default=None),
+            "over_mib": min((n.beyond_mib for n in of_task if not n.right), default=None),
         }
         for task, of_task in by_task.items()
     }

@@ -39,13 +39,12 @@ def test_beyond_the_farthest_budget_there_is_a_bound_only(enough: float, bound: 
     assert least(lambda beyond: beyond >= enough * MIB) == (bound * MIB, True)
 
 
-RIGHT = Need("lab03-a", "right_a.py", True, False, 100, -1.5)
-WRONG = Need("lab03-a", "wrong_b.py", False, True, 100, 3)
+RIGHT = Need("lab03-a", "right_a", True, 100, -1.5)
+WRONG = Need("lab03-a", "wrong_b", False, 100, 3)
 
 
 def test_margins_are_those_of_the_nearest_answers() -> None:
-    other = replace(WRONG, answer="wrong_sign.py", of_memory=False, beyond_mib=-2)
-    needs = [RIGHT, replace(RIGHT, beyond_mib=-9), WRONG, replace(WRONG, beyond_mib=40), other]
+    needs = [RIGHT, replace(RIGHT, beyond_mib=-9), WRONG, replace(WRONG, beyond_mib=40)]
     assert margins(needs) == {"lab03-a": {"budget_mib": 100, "to_spare_mib": 1.5, "over_mib": 3}}
 
 
@@ -54,24 +53,23 @@ def test_an_answer_on_the_wrong_side_of_its_budget_is_noticed() -> None:
     assert not WRONG.is_misjudged
     assert replace(RIGHT, beyond_mib=0.1).is_misjudged
     assert replace(WRONG, beyond_mib=-0.1).is_misjudged
-    assert not replace(WRONG, of_memory=False, beyond_mib=-0.1).is_misjudged
 
 
 @pytest.mark.sandbox
-def test_right_answers_need_less_than_the_budget_and_mistakes_of_memory_more(
+def test_right_answers_need_less_than_the_budget_and_mistakes_of_memory_alone_more(
     repository: Path, tmp_path: Path
 ) -> None:
     names = ("right_closure", "wrong_zeroed", "wrong_no_step")
     chosen = [answer("lab03_adam", f"lab03-step_in_backward/{name}") for name in names]
     write_answers(tmp_path / "bank", "lab03_adam", chosen)
     copytree(repository / "labs" / "lab03_adam", tmp_path / "labs" / "lab03_adam")
-    right, no_step, zeroed = measure_needs(with_budget(find_lab("lab03_adam")), Course(tmp_path))
+    right, zeroed = measure_needs(with_budget(find_lab("lab03_adam")), Course(tmp_path))
     assert right.right
     assert -5 < right.beyond_mib < 0
-    assert zeroed.of_memory
+    assert (zeroed.answer, zeroed.right) == ("wrong_zeroed", False)
     assert zeroed.beyond_mib > 1
-    assert not no_step.of_memory
-    assert not any(need.is_misjudged for need in (right, no_step, zeroed))
+    assert not right.is_misjudged
+    assert not zeroed.is_misjudged
 
 
 # Conditions
