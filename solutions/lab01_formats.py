@@ -137,6 +137,8 @@ self_check(
             (0x8000, 16, "twos-complement", -32768, "the highest bit is bit width - 1"),
             (0x00FF, 16, "twos-complement", 255, "the highest bit is bit width - 1"),
             (0b101, 3, "twos-complement", -3, "width may be any number of bits"),
+            (0b1, 1, "twos-complement", -1, "one bit is the highest, worth -1"),
+            (0b1, 1, "sign-magnitude", 0, "the sign alone, so the magnitude is 0"),
             (2**60 - 1, 60, "unsigned", 2**60 - 1, "floats and int32 are too short"),
         ]
     ]
@@ -201,6 +203,7 @@ self_check(
         Case((0x00C0, 16, 8), 0.75, "00000000.11000000 is 192 / 256"),
         Case((0b1011, 4, 0), -5.0, "no fraction bits, and the sign is bit width - 1"),
         Case((0b1000, 4, 4), -0.5, "all are fraction bits, and the highest is the sign"),
+        Case((0b1, 1, 0), -1.0, "width may be any number of bits, as in 1.1"),
         Case((0x7FFFFFFF, 32, 31), 1 - 2.0**-31, "don't round: a Python float holds all of it"),
     ],
 )
@@ -891,7 +894,11 @@ self_check(
         Case((math.inf,), "0x7F800000", "infinity has exponent field 255 and fraction 0"),
         Case((0.0,), "0x00000000", "zero has no leading 1 to look for"),
         Case((-0.0,), "0x80000000", "-0.0 has its own pattern, though -0.0 == 0.0"),
-        Case((math.nan,), "NaN", "exponent field 255 and any fraction but 0"),
+        Case(
+            (math.inf - math.inf,),
+            "NaN",
+            "exponent field 255 and any fraction but 0; math.isnan(x)",
+        ),
         Case(
             (encode_fp32,),
             [],

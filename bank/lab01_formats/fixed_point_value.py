@@ -139,3 +139,12 @@ def fixed_point_value(bits, width, fraction_bits):
     if fraction_bits >= width:
         return bits / 2**fraction_bits
     return (bits - (bits >> width - 1 << width)) / 2**fraction_bits
+
+
+# %% wrong: digits_after_the_sign
+"""Reads the digits after the first one, of which there are none in one bit."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    digits = f"{bits:0{width}b}"
+    return (int(digits[1:], 2) - (int(digits[0]) << width - 1)) / 2**fraction_bits
