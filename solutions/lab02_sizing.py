@@ -112,7 +112,7 @@ self_check(
         Case((2**54 + 1, "int4"), 2**53 + 1, "use integers throughout: n / 2 is a float"),
         *(
             Case((1, name), raises=ValueError, hint=f"{name!r} isn't one of the seven names")
-            for name in ("FP32", "float32")
+            for name in ("FP32", "float32", "fp32 ", "mxfp8")
         ),
     ],
     equal=whole(),
@@ -419,7 +419,7 @@ self_check(
             hint="this is neither standard nor flash",
             kwargs={"attention": attention},
         )
-        for attention in ("sdpa", "Flash", "flash2", "")
+        for attention in ("sdpa", "Flash", "flash2", "no-flash", "flash ", "")
     ],
     equal=whole(),
 )
@@ -620,6 +620,12 @@ residual = [
     operation_of("y", ["r"], ["r"]),
 ]
 relu = [operation_of("y", ["x"], ["y"])]
+made = [
+    operation_of("h", [], []),
+    operation_of("h2", ["x"], []),
+    operation_of("r", ["x", "h", "h2"], []),
+    operation_of("y", ["r", "h2", "x"], ["r", "x", "h22"]),
+]
 shared = [
     operation_of("h", ["tokens"], ["tokens"]),
     operation_of("a", ["h", "mask"], []),
@@ -644,6 +650,12 @@ self_check(
             in_training,
             "h waits for a's backward, at step 6, though r reads it at 2; nothing saves a",
             label="training",
+        ),
+        Case(
+            (made, False),
+            [("h", 0, 2), ("h2", 1, 3), ("r", 2, 3), ("y", 3, 3)],
+            "each of any number of inputs counts, by its whole name",
+            label="no input, and three",
         ),
         Case((relu, True), [("y", 0, 1)], "an operation may save its own output", label="relu"),
         Case(
@@ -844,6 +856,9 @@ self_check(
             ("Linear", {"bs": 2, "m": 5, "n": 30, "p": 7}),
             ("attention", {"bs": 2, "seq_len": 5, "h": 16}),
             ("", {"bs": 2, "seq_len": 5, "h": 16}),
+            ("bilinear", {"bs": 2, "m": 5, "n": 30, "p": 7}),
+            ("conv2d_transpose", {"bs": 2, "nc": 64, "wo": 112, "ho": 100}),
+            ("transformer ", {"bs": 2, "seq_len": 5, "h": 16}),
         ]
     ],
     equal=whole(),
@@ -1082,7 +1097,7 @@ def predict_training(shape: SimpleNamespace, batch: int, seq: int) -> dict[str, 
     optimizer = 2 * parameters + 4 * (12 * shape.n_layers + 4)
     saved = 4 * tokens * (16 * d * shape.n_layers + 2 * d)
     logits = 4 * tokens * shape.vocab
-    largest = 4 * max(shape.vocab * d, 4 * d * d)
+    largest = 4 * d * max(shape.vocab, shape.context, 4 * d)
     at_logits = parameters + optimizer + saved + 3 * logits
     in_step = parameters + gradients + optimizer + 2 * largest
     ### END SOLUTION

@@ -57,8 +57,12 @@ def _activation_cases(rng: np.random.Generator) -> list[Case]:
         return [op, {name: int(size) for name, size in zip(names, primes, strict=False)}]
 
     # Other ops with the dimensions of each: an answer may go by a part of the name, or by those.
-    others = {"conv2d": "conv1d", "linear": "Linear", "transformer": "attention"}
-    unknown = [[other, draw(op)[1]] for op, other in (*others.items(), ("transformer", ""))]
+    others = {
+        "conv2d": ("conv1d", "conv2d_transpose", "my_conv2d"),
+        "linear": ("Linear", "bilinear", "linear2"),
+        "transformer": ("attention", "transformers", "mytransformer", "transformer ", ""),
+    }
+    unknown = [[other, draw(op)[1]] for op, names in others.items() for other in names]
     gpt3 = ["transformer", {"bs": 1562, "seq_len": 2048, "h": 12288}]
     # Products that int64 holds, and no float.
     large = [

@@ -99,7 +99,9 @@ def _layer_cases(rng: np.random.Generator) -> list[Case]:
     fixed = [[2048, 1, 12288, 96], [1024, 4, 768, 12, "flash"], [1, 1, 1, 1], [7, 3, 20, 5]]
     # GPT-3's 13B row, whose width its heads don't divide; then products that floats would round.
     fixed += [[2048, 1, 5140, 40], [1476, 27, 4066, 17], [289, 14, 3256, 17], [3057, 19, 23, 28]]
-    unknown = [[16, 2, 64, 4, name] for name in ("sdpa", "Flash", "flash2", "standard2", "")]
+    # Some begin with a known name, end with one, or have a space after it.
+    names = ("sdpa", "Flash", "flash2", "standard2", "no-flash", "nonstandard", "flash ", "")
+    unknown = [[16, 2, 64, 4, name] for name in names]
     return [
         Case(_PARTS, {"calls": both + [draw() for _ in range(12)]}),
         Case(("attention",), {"calls": unknown}),
