@@ -600,13 +600,14 @@ self_check(
             wrong=unchanged,
         ),
         Case(
-            ({"m": t[:2], "history": [t[2:], 7]},),
+            ({"m": t[:2].detach(), "history": [t[2:], 7]},),
             20,
             "t's storage has five values, and two views of it count once",
             label="the example",
             wrong=unchanged
             | {
                 8: "look into lists too, and count storages whole",
+                28: "a view may have no _base: ask it for its storage",
                 40: "two views of one storage: once",
                 4020: "the dict's keys, the parameters, don't count",
             },
@@ -1210,6 +1211,11 @@ self_check(
             "2 * 120, and 40 of the tensor right before it",
         ),
         Case((vectors, 100, "foreach"), (800, "step"), "the roots of all tensors: P"),
+        Case(
+            ([(2, 5, 3), ()], 100, "foreach"),
+            (620, "step"),
+            "any number of dimensions: these are 30 values, and one",
+        ),
         Case((vectors, 100, "fused"), (740, "backward"), "no temporary: backward has the peak"),
         Case((vectors, 300, "for-loop"), (940, "backward"), "here the activations are larger"),
     ],

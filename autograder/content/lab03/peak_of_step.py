@@ -163,7 +163,9 @@ def _call(rng: np.random.Generator, optimizer: str, above: bool) -> list[object]
     shares keep each mistake's phases and errors the same in every draw.
     """
     n = int(rng.integers(100, 130))
-    shapes = [(rows * n, int(rng.integers(99, 102))) for rows in (3, 1, 4, 3, 3)] + [(n,)]
+    columns = [int(rng.integers(99, 102)) for _ in range(4)]
+    shapes: list[tuple[int, ...]] = [(rows * n, columns.pop()) for rows in (3, 1, 4)]
+    shapes += [(3, n, columns.pop()), (3 * n, 100), (n,), ()]
     temporaries = _temporaries(shapes, optimizer) or sum(_sizes(shapes))
     share = float(rng.uniform(1.26, 1.33)) if above else float(rng.uniform(0.3, 0.35))
     return [shapes, int(share * temporaries), optimizer]

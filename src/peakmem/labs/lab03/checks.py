@@ -35,8 +35,8 @@ def values_after(step: Step) -> Callable[..., object]:
     """Return a function that gives a parameter's value after each of some gradients.
 
     It takes the value at the start, the gradients, and the step's options. Returns a sentence
-    instead if the step changes a gradient or a list, leaves a parameter that requires none, or
-    moves it at the end with an lr of 0.
+    instead if the step changes a gradient or a list, leaves a parameter that requires none, leaves
+    gradients switched off, or moves a parameter at the end with an lr of 0.
     """
 
     def values(start: float, gradients: Sequence[float | None], **options: Any) -> object:
@@ -53,6 +53,9 @@ def values_after(step: Step) -> Callable[..., object]:
                 return "a gradient was changed"
             if not (param.requires_grad and param.is_leaf):
                 return "the parameter no longer requires a gradient"
+            if not torch.is_grad_enabled():
+                torch.set_grad_enabled(True)
+                return "torch no longer records gradients: use `with torch.no_grad():`"
             found.append(round(param.item(), _DIGITS))
         last = param.item()
         step([param], grads, state, **{**options, "lr": 0.0})
@@ -193,11 +196,12 @@ def rise_of(step_in_backward: Callable[..., Any]) -> Callable[[], str]:
 
 
 def results_of(train: Callable[..., Any]) -> Callable[[], tuple[float, ...]]:
-    """Return a function that gives a small training's losses and weights."""
+    """Return a function that gives losses and weights of two small trainings."""
 
     def run() -> tuple[float, ...]:
-        small = staged_training(train, width=4, n_layers=2, n_batches=9, seed=0)
-        return (*small["losses"], *small["weights"])
+        sizes = {"width": 4, "n_layers": 2, "seed": 0}
+        odd, even = (staged_training(train, n_batches=n, **sizes) for n in (9, 6))
+        return (*odd["losses"], *odd["weights"], *even["losses"], *even["weights"])
 
     return run
 
