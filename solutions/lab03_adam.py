@@ -600,14 +600,14 @@ self_check(
             wrong=unchanged,
         ),
         Case(
-            ({"m": t[:2].detach(), "history": [t[2:], 7]},),
+            ({"m": t[:2], "history": [t[2:].detach(), 7]},),
             20,
             "t's storage has five values, and two views of it count once",
             label="the example",
             wrong=unchanged
             | {
                 8: "look into lists too, and count storages whole",
-                28: "a view may have no _base: ask it for its storage",
+                32: "a view may have no _base: ask it for its storage",
                 40: "two views of one storage: once",
                 4020: "the dict's keys, the parameters, don't count",
             },

@@ -31,11 +31,11 @@ def adam_step(
 
     Returns one dict per model. `parameters` has for each parameter an array with one row per call,
     its values after the call. `changed` names the first thing that a call changed but shouldn't
-    have, such as "grad_mode"; None if there is none. `state_used` says whether the state is non-empty at the end. The
-    first one's dict has `stands`: whether one more call, with an lr of 0, leaves the parameters. If
-    models take turns, it also has `restarts`: whether the same parameters, back at their start,
-    take the same path again with each of two new states in turns, and begin it once more with one
-    of these, emptied.
+    have, such as "grad_mode"; None if there is none. `state_used` says whether the state is
+    non-empty at the end. The first one's dict has `stands`: whether one more call, with an lr of 0,
+    leaves the parameters. If models take turns, it also has `restarts`: whether the same
+    parameters, back at their start, take the same path again with each of two new states in turns,
+    and begin it once more with one of these, emptied.
     """
     return train_in_turns(student.adam_step, models, options)
 
