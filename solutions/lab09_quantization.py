@@ -787,6 +787,13 @@ self_check(
             function=nf4_form,
         ),
         Case(
+            (torch.ones(9), 3),
+            (5, "torch.uint8", "torch.float32", [1, 1, 1]),
+            "pack all codes together: a byte may hold codes of two blocks",
+            label="blocks of 3",
+            function=nf4_form,
+        ),
+        Case(
             (torch.ones(65),),
             (33, "torch.uint8", "torch.float32", [1, 1]),
             "by default a block has 64 values",
@@ -889,7 +896,7 @@ self_check(
         Case((0, "int8"), 4, "the step is there without a weight, too"),
         *(
             Case((8, name), raises=ValueError, hint="an unknown scheme")
-            for name in ("int4", "NF4", "nf4_triple")
+            for name in ("int4", "NF4", "nf4_triple", "uint8", "int4_double", "nf4 ")
         ),
     ],
     equal=whole(),

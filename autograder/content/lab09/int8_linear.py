@@ -89,9 +89,9 @@ def _near(expected: Array, got: Array) -> bool:
     return are_near(expected, got, 1e-4)
 
 
-def _draw(rng: np.random.Generator, outliers: int) -> list[Any]:
+def _draw(rng: np.random.Generator, outliers: int, b: int = 0, n: int = 0) -> list[Any]:
     """Draw x (b, k) with ordinary values near their codes, int8 weights (n, k), steps (n, 1)."""
-    b, k, n = int(rng.integers(5, 9)), int(rng.integers(12, 18)), int(rng.integers(9, 14))
+    b, k, n = b or int(rng.integers(5, 9)), int(rng.integers(12, 18)), n or int(rng.integers(9, 14))
     codes = rng.integers(-126, 127, (b, k)) + rng.uniform(-0.4, 0.4, (b, k))
     columns = rng.permutation(k)
     # One row has its largest value in an ordinary column, and its sign is drawn.
@@ -116,6 +116,8 @@ def _turned(x: Array, q: Array, scale: Array, threshold: float) -> list[Any]:
 def _cases(rng: np.random.Generator) -> list[Case]:
     without = [_draw(rng, 0) for _ in range(3)]
     with_some = [_draw(rng, count) for count in (1, 2, 3)]
+    single = [_draw(rng, 0, b=1), _draw(rng, 0, n=1), _draw(rng, 0, b=1, n=1)]
+    single_apart = [_draw(rng, 2, n=1)]
     zero_row = _draw(rng, 0)
     zero_row[0][1] = 0
     every = _draw(rng, 2)
@@ -131,9 +133,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     near[0][np.abs(near[0]).argmax(axis=0)[first[1]], first[1]] = near[3]
     return [
         Case((_WITHOUT,), {"calls": without}),
-        Case((_WITHOUT,), {"calls": [*without, _turned(*without[2]), zero_row, near]}),
+        Case((_WITHOUT,), {"calls": [*without, _turned(*without[2]), zero_row, near, *single]}),
         Case((_WITH,), {"calls": with_some}),
-        Case((_WITH,), {"calls": [*with_some, _turned(*with_some[2]), every, high]}),
+        Case((_WITH,), {"calls": [*with_some, _turned(*with_some[2]), every, high, *single_apart]}),
     ]
 
 

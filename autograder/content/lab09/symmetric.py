@@ -132,6 +132,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     tensor = [call(bits, None) for bits in (8, 4, 3, 2)]
     channel = [call(bits, axis) for bits in (8, 5) for axis in (0, 1)]
+    channel += [[_draw(rng, 1, 7, 8, 0), 8, 0], [_draw(rng, 7, 1, 8, 1), 8, 1]]  # a single one
     empty_row = call(6, 0)
     empty_row[0][1] = 0
     vector = [*call(7, None)]
