@@ -356,6 +356,12 @@ self_check(
             label="axis=1",
         ),
         Case(
+            (2.0**-40 * torch.tensor([0.0, 1.0, 5.0, 15.0]), 4),
+            three([0, 1, 5, 15], [2.0**-40], [0]),
+            "the step is 1 only if the range is empty, however small x is",
+            label="tiny",
+        ),
+        Case(
             (torch.full((2,), 6.0), 4),
             three([15, 15], [0.4], [0]),
             "from 0 to 6: the range isn't empty",

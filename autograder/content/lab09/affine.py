@@ -132,6 +132,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     sided = [call(8, None, "above"), call(5, None, "below"), call(8, None, "far")]
     channel = [call(8, 0, "both"), call(6, 1, "both"), call(4, 0, "above")]
     again = [[f * x, bits, axis] for x, bits, axis in both for f in (1, -1)]  # of equal shapes
+    tiny = call(8, 0, "both")
+    tiny[0] *= np.float32(2.0**-40)  # a step that is bounded from below would round it to 0
     zeros: list[Any] = [np.zeros((2, 5), np.float32), 8, 0]
     one: list[Any] = [np.array([2.0, 1.2], np.float32), 4, None]
     # The ends and the zero point are ties: one code too many, unless it's clipped.
@@ -143,7 +145,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": [constant]}),
         Case(("value",), {"calls": [*both, *sided]}),
         Case(("value",), {"calls": [*both, *channel]}),
-        Case(("value",), {"calls": [*again, *sided, *channel, zeros]}),
+        Case(("value",), {"calls": [*again, *sided, *channel, tiny, zeros]}),
         Case(("value",), {"calls": [zeros, one, below, ends]}, fixed=True),
     ]
 
