@@ -513,6 +513,13 @@ self_check(
                 for budget in (2912 + 2 * 249, 2912 + 4 * 249 - 1)
             ),
             (
+                3,
+                SimpleNamespace(n_layers=1, d_model=2, n_heads=2, vocab=11, context=6),
+                1792 + 2 * 294 - 1,
+                1,
+                "these heads, vocab and context: 112 parameters, and 34 * 3 * 2 + 5 * 2 * 3 * 3 = 294",
+            ),
+            (
                 10**9,
                 one_layer,
                 1728 + 34 * 2 * 10**9 + 5 * 10**18 - 1,
