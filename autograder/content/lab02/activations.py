@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from autograder.content.lab02.answers import exact_bytes
+from autograder.content.one_at_a_time import one_at_a_time
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -62,7 +63,10 @@ def _activation_cases(rng: np.random.Generator) -> list[Case]:
         "linear": ("Linear", "bilinear", "linear2"),
         "transformer": ("attention", "transformers", "mytransformer", "transformer ", ""),
     }
-    unknown = [[other, draw(op)[1]] for op, names in others.items() for other in names]
+    unknown = []
+    for op, names in others.items():
+        known, dims = draw(op)
+        unknown += [[known, dims], *([other, dims] for other in names)]
     gpt3 = ["transformer", {"bs": 1562, "seq_len": 2048, "h": 12288}]
     # Products that int64 holds, and no float.
     large = [
@@ -70,10 +74,12 @@ def _activation_cases(rng: np.random.Generator) -> list[Case]:
         for op, names in _TAKES.items()
     ]
     ones = [[op, dict.fromkeys(names, 1)] for op, names in _TAKES.items()]
+    # One dimension differs at a time: that of a result kept under the others.
+    twos = [[op, {**dims, name: 2}] for op, dims in ones for name in _OUTPUT[op]]
     return [
         Case(("elements",), {"calls": [draw(op) for op in _TAKES for _ in range(6)]}),
         Case(("elements",), {"calls": unknown}),
-        Case(("elements",), {"calls": [gpt3, *large, *ones]}, fixed=True),
+        Case(("elements",), {"calls": [gpt3, *large, *ones, *twos]}, fixed=True),
     ]
 
 
@@ -130,10 +136,11 @@ def _boundary_cases(rng: np.random.Generator) -> list[Case]:
         n_layers, width = int(rng.integers(3, 120)), int(rng.integers(1, 200))
         return [n_layers, int(rng.integers(10**5, 10**7)), 64 * width, int(rng.choice([2, 4]))]
 
+    alike = one_at_a_time([96, 3_200_000, 12288, 2], {0: 12, 1: 1_600_000, 2: 768, 3: 4})
     slide = [[96, 3_200_000, 12288, 2], [96, 3_200_000, 12288, 4], [1, 3_200_000, 12288, 1]]
     return [
         Case(("bytes",), {"calls": [draw() for _ in range(12)]}),
-        Case(("bytes",), {"calls": [*slide, [1, 1, 1, 1]]}, fixed=True),
+        Case(("bytes",), {"calls": [*slide, [1, 1, 1, 1], *alike]}, fixed=True),
         # Beyond 2**53 no float holds every whole number; int64 still does.
         Case(("bytes",), {"calls": [[3, 10**12 + 1, 12289, 1]]}, fixed=True),
     ]

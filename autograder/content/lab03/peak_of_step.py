@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch.optim.adam import adam as torch_adam
 
+from autograder.content.one_at_a_time import one_at_a_time
 from autograder.model.compare import show
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 from peakmem.measure.meter import MemoryMeter
@@ -153,6 +154,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     ]
     n = int(rng.integers(10_000, 13_000))
     calls.append([[(rows * n,) for rows in (5, 1, 1, 3)], n, "for-loop"])  # peaks at the first
+    others = {0: calls[0][0][1:], 1: 5 * calls[0][1], 2: "fused"}
+    calls += one_at_a_time(calls[0], others)[1:]
     return [Case((_PHASE, *_PARTS), {"calls": [call]}) for call in calls]
 
 

@@ -140,13 +140,16 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     ends: list[Any] = [np.array([-7.5, 0.0, 2.0, 7.5], np.float32), 4, None]
     constant = [np.full(3, rng.uniform(1, 9), np.float32), 8, None]  # no empty range: it has 0
     below: list[Any] = [np.array([-3.0, -1.0, -2.0], np.float32), 2, None]
+    # The same values, with other bits or another axis. None is near the middle of two codes.
+    alike = np.array([[3825.0, 765.0], [255.0, 100.0]], np.float32)
+    same = [[alike, bits, axis] for bits in (4, 8) for axis in (0, 1, None)]
     return [
         Case(("value",), {"calls": both}),
         Case(("value",), {"calls": [constant]}),
         Case(("value",), {"calls": [*both, *sided]}),
         Case(("value",), {"calls": [*both, *channel]}),
         Case(("value",), {"calls": [*again, *sided, *channel, tiny, zeros]}),
-        Case(("value",), {"calls": [zeros, one, below, ends]}, fixed=True),
+        Case(("value",), {"calls": [zeros, one, below, ends, *same]}, fixed=True),
     ]
 
 

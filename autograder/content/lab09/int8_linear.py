@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from autograder.content.lab09.figures import Array, are_near
+from autograder.content.one_at_a_time import one_at_a_time
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -131,11 +132,21 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     )
     near[0][:, np.abs(near[0]).max(axis=0).argmin()] = near[3] / 2  # a large sum, and no outlier
     near[0][np.abs(near[0]).argmax(axis=0)[first[1]], first[1]] = near[3]
+    x, q, scale, _ = with_some[0]
+    apart = one_at_a_time(with_some[0], {0: x[::-1].copy(), 1: -q, 2: 2 * scale, 3: 100.0})
+    x, q, scale, _ = without[0]
+    alike = one_at_a_time(without[0], {0: x[::-1].copy(), 1: -q, 2: 2 * scale})
     return [
         Case((_WITHOUT,), {"calls": without}),
-        Case((_WITHOUT,), {"calls": [*without, _turned(*without[2]), zero_row, near, *single]}),
+        Case(
+            (_WITHOUT,),
+            {"calls": [*without, _turned(*without[2]), zero_row, near, *single, *alike]},
+        ),
         Case((_WITH,), {"calls": with_some}),
-        Case((_WITH,), {"calls": [*with_some, _turned(*with_some[2]), every, high, *single_apart]}),
+        Case(
+            (_WITH,),
+            {"calls": [*with_some, _turned(*with_some[2]), every, high, *single_apart, *apart]},
+        ),
     ]
 
 
