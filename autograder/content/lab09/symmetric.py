@@ -146,7 +146,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     negative = [np.array([-127.0, 60.0, 1.0], np.float32), 8, None]
     zeros = [np.zeros((2, 3), np.float32), 8, None]
     # The same values, with other bits or another axis. None is near the middle of two codes.
-    alike = np.array([[889.0, 254.0], [127.0, -50.0]], np.float32)
+    alike = np.array([[889.0, 254.0, 508.0], [127.0, -50.0, 84.0]], np.float32)
     same = [[alike, bits, axis] for bits in (4, 8) for axis in (0, 1, None)]
     return [
         Case(("value",), {"calls": tensor}),
