@@ -212,6 +212,14 @@ self_check(
     ]
     + [
         Case(("mlp", 3, 2), 126, "count all three layers"),
+        *(
+            Case(("", n, d), total, "these layers, this width", kwargs=tiny_sizes)
+            for n, d, total in [(2, 2, 182), (1, 3, 198)]
+        ),
+        *(
+            Case(("", 1, 2), 110, "a vector of 2 more", kwargs={**tiny_sizes, name: size})
+            for name, size in [("vocab", 11), ("context", 6)]
+        ),
         Case(
             ("mlp", 2, 700_000_003), 7_840_000_074_200_000_174, "use integers: no float holds this"
         ),
@@ -407,6 +415,8 @@ self_check(
         Case(("", 2, 1, 4, 2), 312, "the sum of all three"),
         Case(("attention", 2, 3, 4, 2), 384, "both terms grow with the batch"),
         Case(("attention", 3, 1, 4, 2), 222, "probabilities grow with the square of s"),
+        Case(("attention", 2, 1, 6, 2), 172, "11sbh grows with the width"),
+        Case(("attention", 2, 1, 4, 4), 168, "5as^2b grows with the heads"),
         Case(("attention", 3, 2, 5, 2), 510, "2 heads for a width of 5: use n_heads, not d_head"),
         Case(("attention", 7, 2, 3, 1), 952, "add whole numbers: 5as/h is a float, and rounded"),
         Case(("", 2048, 1, 12288, 96), 2_868_903_936, "use Python's integers: 32 bits overflow"),
@@ -508,6 +518,8 @@ self_check(
             (3, one_layer, 1728 + 248, 0, "one byte short of the first sequence"),
             (3, one_layer, 1000, 0, "the parameters alone do not fit; a batch is never below 0"),
             (7, one_layer, 1728 + 721, 1, "seq may exceed context: 34 * 7 * 2 + 5 * 7 * 7 = 721"),
+            (3, one_layer, 1728 + 721, 2, "249 bytes for a shorter sequence"),
+            (3, two_layers, 1728 + 1000 * 249, 497, "the same budget for two layers"),
             *(
                 (3, two_layers, budget, 1, "two layers have 182 parameters, and keep twice as much")
                 for budget in (2912 + 2 * 249, 2912 + 4 * 249 - 1)
@@ -730,6 +742,7 @@ self_check(
             [10, 15, 5],
             "both live at step 1; steps from n_steps on are cut off",
         ),
+        Case(([(10, 0, 1), (5, 1, 3)], 5), [10, 15, 5, 5, 0], "as many numbers as steps"),
         Case(([(10, -2, 0), (5, 2, 9)], 3), [10, 0, 5], "cut off what lies outside"),
         Case(([(10, -5, -3), (5, 7, 9), (2, 0, 0)], 3), [2, 0, 0], "two lie outside"),
         Case(([(2**40, 0, 1), (2**40, 0, 1)], 2), [2**41, 2**41], "two tensors may be equal"),
@@ -857,6 +870,17 @@ self_check(
         ),
     ]
     + [
+        Case(
+            (op,), size, "each dimension of the output counts", kwargs=dict.fromkeys(dims, 1) | more
+        )
+        for op, dims in [
+            ("conv2d", ("bs", "nc", "wo", "ho")),
+            ("linear", ("bs", "m", "p", "n")),
+            ("transformer", ("bs", "seq_len", "h")),
+        ]
+        for more, size in [({}, 1), *(({name: 2}, 1 + (name != "n")) for name in dims)]
+    ]
+    + [
         Case((op,), raises=ValueError, hint="none of the three", kwargs=dims)
         for op, dims in [
             ("conv1d", {"bs": 2, "nc": 64, "wo": 112, "ho": 100}),
@@ -913,6 +937,10 @@ self_check(
     [
         Case((3, 10, 4, 2), 240, "the product of all four"),
         Case((1, 10, 4, 4), 160, "the product of all four"),
+        Case((6, 10, 4, 2), 480, "twice the layers"),
+        Case((3, 20, 4, 2), 480, "twice the tokens"),
+        Case((3, 10, 8, 2), 480, "twice the width"),
+        Case((3, 10, 4, 4), 480, "twice the bytes"),
         Case((96, 3_200_000, 12288, 1), 3_774_873_600_000, "bytes, not GB"),
         Case((3, 10**12 + 1, 12289, 1), 36867 * (10**12 + 1), "use integers: no float holds this"),
     ],
@@ -1156,6 +1184,15 @@ self_check(
             1568,
             "182 parameters in 12 tensors per layer, and 4 others",
             label="optimizer, two layers: 1568",
+        ),
+        *(
+            Case(
+                ("logits", shape_of(1, 2, 10, 5), batch, seq),
+                4 * batch * seq * 10,
+                "batch * seq tokens",
+                label=f"logits, {batch} x {seq} tokens",
+            )
+            for batch, seq in [(2, 3), (1, 4)]
         ),
         Case(
             ("parameters", shape_of(1, 2, 10, 9), 1, 3),

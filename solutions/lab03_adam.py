@@ -767,6 +767,10 @@ self_check(
             "the step leaves activations; each forward makes new ones",
             label="a step between two backwards",
         ),
+        *(
+            Case((p, a, [*once, "forward"]), live, "other sizes, same events", label=f"{p}, {a}")
+            for p, a, live in [(12, 3, [15, 24, 48, 51]), (10, 4, [14, 20, 40, 44])]
+        ),
         Case(
             (7, 2, [*once, "forward"]),
             [9, 14, 28, 30],
