@@ -1002,6 +1002,7 @@ self_check(
         Case((16.0, 5, 10), 32768.0, "a tie at the largest power of two that fp16 has"),
         Case((17.0, 5, 10), math.inf, "more than half of the largest gap: it passes 65504"),
         Case((17.0, 8, 10), 65536.0, "8 exponent bits go farther"),
+        Case((2.0**130, 9, 10), 2.0**141, "so do 9"),
         Case((1e5, 5, 10), math.inf, "the first sum already passes 65504"),
         Case((2.0**-6 + 2.0**-58, 5, 10), 64.0, "just above half of the gap from 32 on"),
         Case((0.3, 5, 10), float(lab01.float16_sums(0.3, 5000)[-1]), "0.3 in fp16, simulated"),

@@ -317,6 +317,12 @@ self_check(
             label="five rows",
         ),
         Case((sample_rows[:1],), [], "12 x 64 is 768: nothing to report", label="one good row"),
+        Case(
+            ([sample_rows[0], {**sample_rows[0], "name": "fine"}, sample_rows[1]],),
+            ["Wide"],
+            "look at each row: a list that changes while you go through it skips some",
+            label="two good rows, and one that isn't",
+        ),
     ],
 )
 if predicted(predicted_inconsistent_rows, question="how many rows do not add up?"):

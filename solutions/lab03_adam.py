@@ -486,12 +486,15 @@ self_check(
             "890 bytes are left, 16 per parameter",
             wrong={56: "subtract first, then divide, and round once"},
         ),
-        Case(
-            ("mixed_fp16", 1000, 100),
-            "refused",
-            "raise an error, as in 3.2",
-            label="an unknown recipe",
-            function=lab03.or_refused(largest_model),
+        *(
+            Case(
+                (name, 1000, 100),
+                "refused",
+                "raise an error, as in 3.2",
+                label=f"the unknown {name!r}",
+                function=lab03.or_refused(largest_model),
+            )
+            for name in ("mixed_fp16", "fp32_adam", "pure_bf16", "sgd ")
         ),
     ],
     equal=whole(),

@@ -1173,10 +1173,10 @@ self_check(
             (fake_quant, 1.5 * X, 2), ([1, 1, 0, -1], [1, 0, 3, 0]), "-1, 0 and 1", label="2 bits"
         ),
         Case(
-            (fake_quant, X, 2),
-            ([1, 1, 0, -1], [1, 0, 3, 0]),
-            "these bits",
-            label="the first x, 2 bits",
+            (fake_quant, X, 4),
+            ([4 / 7, 1, -1 / 7, -1], [1, 0, 3, 0]),
+            "a step of 1 / 7",
+            label="4 bits",
         ),
         Case(
             (fake_quant, -X, 3),
