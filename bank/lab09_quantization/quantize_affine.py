@@ -631,3 +631,23 @@ def quantize_affine(x, bits, axis=None):
     scale = torch.where(high - low < 1e-6, 1.0, (high - low) / top)
     zero_point = (-low / scale).round()
     return ((x / scale).round() + zero_point).clamp(0, top).to(torch.uint8), scale, zero_point
+
+
+# %% wrong: kept_without_the_axis
+"""Keeps results by values and bits, whatever the axis."""
+import torch
+
+known = {}
+
+
+def quantize_affine(x, bits, axis=None):
+    key = tuple(x.flatten().tolist()), tuple(x.shape), bits
+    if key not in known:
+        top = 2**bits - 1
+        across = [dim for dim in range(x.ndim) if dim != axis]
+        low = x.amin(dim=across, keepdim=axis is not None).clamp(max=0)
+        high = x.amax(dim=across, keepdim=axis is not None).clamp(min=0)
+        scale = torch.where(high == low, 1.0, (high - low) / top)
+        zero = (-low / scale).round()
+        known[key] = ((x / scale).round() + zero).clamp(0, top).to(torch.uint8), scale, zero
+    return known[key]
