@@ -73,13 +73,13 @@ def _activation_cases(rng: np.random.Generator) -> list[Case]:
         [op, dict(zip(names, (1009, 10**7 + 19, 11, 10**6 + 3), strict=False))]
         for op, names in _TAKES.items()
     ]
-    ones = [[op, dict.fromkeys(names, 1)] for op, names in _TAKES.items()]
-    # One dimension differs at a time: that of a result kept under the others.
-    twos = [[op, {**dims, name: 2}] for op, dims in ones for name in _OUTPUT[op]]
+    # One dimension differs at a time, for results that are kept under the others.
+    ones = {op: dict.fromkeys(names, 1) for op, names in _TAKES.items()}
+    twos = [[op, {**dims, name: 2}] for op, dims in ones.items() for name in _OUTPUT[op]]
     return [
         Case(("elements",), {"calls": [draw(op) for op in _TAKES for _ in range(6)]}),
         Case(("elements",), {"calls": unknown}),
-        Case(("elements",), {"calls": [gpt3, *large, *ones, *twos]}, fixed=True),
+        Case(("elements",), {"calls": [gpt3, *large, *map(list, ones.items()), *twos]}, fixed=True),
     ]
 
 

@@ -159,7 +159,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     return [Case((_PHASE, *_PARTS), {"calls": [call]}) for call in calls]
 
 
-def _call(rng: np.random.Generator, optimizer: str, above: bool) -> list[object]:
+def _call(rng: np.random.Generator, optimizer: str, above: bool) -> list[Any]:
     """Shapes whose for-loop peaks after the largest one, and activations that decide the phase.
 
     In units of one row's block, the for-loop makes 10 of 14: the tensor of 3 after that of 4. The

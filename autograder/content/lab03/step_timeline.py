@@ -145,7 +145,7 @@ def _before(param_bytes: int, activation_bytes: int, events: Sequence[str]) -> l
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    def sizes() -> list[object]:
+    def sizes() -> list[Any]:
         """Small sizes, chosen so that no small multiples of the two are equal."""
         while True:
             parameters, activations = (int(n) for n in rng.integers(10, 90, 2))
