@@ -23,7 +23,7 @@ _KEYS = (*EXACT, "saved_activations", "peak")
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    """Two shapes of each kind, and a third of the first, with three batches.
+    """Two shapes of each kind, and the first one with another batch and another length.
 
     Their proportions vary little, so a mistake always costs the same. Activations and logits decide
     in the first two; the embedding in the next two; the third two have a small vocabulary, and the
@@ -32,12 +32,12 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     kinds = [(2, 128, 4, 1000, 256), (3, 128, 2, 1100, 288)]
     kinds += [(1, 96, 2, 3000, 32), (2, 128, 4, 3000, 32)]
     kinds += [(3, 128, 2, 100, 32), (4, 128, 4, 100, 32)]
-    calls = [list(_call(rng, *kind)) for kind in kinds]
-    shape, batch, seq = _call(rng, *kinds[0])
-    # Of the same shape, for a result that is kept without the batch or the length.
-    calls += [[shape, batch, seq], [shape, 2 * batch, seq], [shape, batch, 24 - seq]]
+    calls = [_call(rng, *kind) for kind in kinds]
+    shape, batch, seq = calls[0]
+    # For results that are kept without the batch or the length.
+    calls += [(shape, 2 * batch, seq), (shape, batch, 24 - seq)]
     return [
-        Case(tuple(_PARTS), {"calls": [call]}, fixed=index % 2 == 1)
+        Case(tuple(_PARTS), {"calls": [list(call)]}, fixed=index % 2 == 1)
         for index, call in enumerate(calls)
     ]
 
