@@ -122,10 +122,8 @@ _UNREAD = [_op("a", "x", ""), _op("b", "a", "x"), _op("c", "b", "a"), _op("d", "
 _TWICE = [_op("a", "x", "x"), _op("b", "a a", "a"), _op("c", "b", "b"), _op("d", "a c", "a c")]
 _MASKED = [_op("a", "tokens", "tokens"), _op("b", "a mask", "mask"), _op("c", "b x", "a b x")]
 # An operation without inputs, one with three, and names that are parts of others.
-_THREE = [
-    *(_op("h", "x", ""), _op("h2", "h", "h"), _op("bias", "", ""), _op("r", "h2 bias x", "")),
-    *(_op("h22", "x h2 r", "x bias h22"), _op("y", "h22", "")),
-]
+_THREE = [_op("h", "x", ""), _op("h2", "h", "h"), _op("bias", "", ""), _op("r", "h2 bias x", "")]
+_THREE += [_op("h22", "x h2 r", "x bias h22"), _op("y", "h22", "")]
 
 
 def _lifetime_cases(rng: np.random.Generator) -> list[Case]:
