@@ -136,7 +136,10 @@ self_check(
             (0b10000000, 8, "twos-complement", -128, "the lowest value"),
             (0x8000, 16, "twos-complement", -32768, "the highest bit is bit width - 1"),
             (0x00FF, 16, "twos-complement", 255, "the highest bit is bit width - 1"),
+            (0b10110001, 16, "twos-complement", 177, "the highest bit is bit width - 1"),
             (0b101, 3, "twos-complement", -3, "width may be any number of bits"),
+            (0b1, 1, "twos-complement", -1, "one bit is the highest, worth -1"),
+            (0b1, 1, "sign-magnitude", 0, "the sign alone, so the magnitude is 0"),
             (2**60 - 1, 60, "unsigned", 2**60 - 1, "floats and int32 are too short"),
         ]
     ]
@@ -200,7 +203,10 @@ self_check(
         Case((0b1000_0000, 8, 7), -1.0, "1.0000000 is -128 / 128"),
         Case((0x00C0, 16, 8), 0.75, "00000000.11000000 is 192 / 256"),
         Case((0b1011, 4, 0), -5.0, "no fraction bits, and the sign is bit width - 1"),
+        Case((0b1011, 8, 0), 11.0, "the sign is bit width - 1"),
+        Case((0b1011, 4, 1), -2.5, "-5 / 2"),
         Case((0b1000, 4, 4), -0.5, "all are fraction bits, and the highest is the sign"),
+        Case((0b1, 1, 0), -1.0, "width may be any number of bits, as in 1.1"),
         Case((0x7FFFFFFF, 32, 31), 1 - 2.0**-31, "don't round: a Python float holds all of it"),
     ],
 )
@@ -404,6 +410,12 @@ self_check(
         Case(
             (2, 30),
             {"max": 4 - 2.0**-29, "min_normal": 1, "min_subnormal": 2.0**-30, "epsilon": 2.0**-30},
+            "any e and m: here the bias is 1",
+            function=format_limits,
+        ),
+        Case(
+            (2, 10),
+            {"max": 4 - 2.0**-9, "min_normal": 1, "min_subnormal": 2.0**-10, "epsilon": 2.0**-10},
             "any e and m: here the bias is 1",
             function=format_limits,
         ),
@@ -673,6 +685,8 @@ self_check(
         Case((1e6, 1e4, 5, 10), True, "infinity stays infinity"),
         Case((1e6, 1e6, 5, 10), True, "infinity plus infinity stays, too"),
         Case((1e6, 1e4, 8, 7), False, "bf16 goes farther: use the format you are given"),
+        Case((1e6, 1e4, 8, 10), False, "so does any format with 8 exponent bits"),
+        Case((1.0, 2.0**-9, 8, 10), False, "10 mantissa bits: the gap above 1 is 2**-10"),
         Case((1e60, 1e58, 9, 12), False, "so does a format with 9 exponent bits"),
         Case((1.0, 2.0**-16, 9, 16), False, "16 mantissa bits: the gap above 1 is 2**-16"),
         Case((0.0, 2.0**-26, 5, 10), True, "less than half of the smallest number"),
@@ -891,7 +905,11 @@ self_check(
         Case((math.inf,), "0x7F800000", "infinity has exponent field 255 and fraction 0"),
         Case((0.0,), "0x00000000", "zero has no leading 1 to look for"),
         Case((-0.0,), "0x80000000", "-0.0 has its own pattern, though -0.0 == 0.0"),
-        Case((math.nan,), "NaN", "exponent field 255 and any fraction but 0"),
+        Case(
+            (math.inf - math.inf,),
+            "NaN",
+            "exponent field 255 and any fraction but 0; math.isnan(x)",
+        ),
         Case(
             (encode_fp32,),
             [],
@@ -983,6 +1001,8 @@ self_check(
         Case((1.5 * 2.0**-25, 5, 10), 2.0**-13, "more than half of the smallest number"),
         Case((16.0, 5, 10), 32768.0, "a tie at the largest power of two that fp16 has"),
         Case((17.0, 5, 10), math.inf, "more than half of the largest gap: it passes 65504"),
+        Case((17.0, 8, 10), 65536.0, "8 exponent bits go farther"),
+        Case((2.0**130, 9, 10), 2.0**141, "so do 9"),
         Case((1e5, 5, 10), math.inf, "the first sum already passes 65504"),
         Case((2.0**-6 + 2.0**-58, 5, 10), 64.0, "just above half of the gap from 32 on"),
         Case((0.3, 5, 10), float(lab01.float16_sums(0.3, 5000)[-1]), "0.3 in fp16, simulated"),

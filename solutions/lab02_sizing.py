@@ -112,7 +112,7 @@ self_check(
         Case((2**54 + 1, "int4"), 2**53 + 1, "use integers throughout: n / 2 is a float"),
         *(
             Case((1, name), raises=ValueError, hint=f"{name!r} isn't one of the seven names")
-            for name in ("FP32", "float32")
+            for name in ("FP32", "float32", "fp32 ", "mxfp8")
         ),
     ],
     equal=whole(),
@@ -212,6 +212,14 @@ self_check(
     ]
     + [
         Case(("mlp", 3, 2), 126, "count all three layers"),
+        *(
+            Case(("", n, d), total, "these layers, this width", kwargs=tiny_sizes)
+            for n, d, total in [(2, 2, 182), (1, 3, 198)]
+        ),
+        *(
+            Case(("", 1, 2), 110, "a vector of 2 more", kwargs={**tiny_sizes, name: size})
+            for name, size in [("vocab", 11), ("context", 6)]
+        ),
         Case(
             ("mlp", 2, 700_000_003), 7_840_000_074_200_000_174, "use integers: no float holds this"
         ),
@@ -309,6 +317,12 @@ self_check(
             label="five rows",
         ),
         Case((sample_rows[:1],), [], "12 x 64 is 768: nothing to report", label="one good row"),
+        Case(
+            ([sample_rows[0], {**sample_rows[0], "name": "fine"}, sample_rows[1]],),
+            ["Wide"],
+            "look at each row: a list that changes while you go through it skips some",
+            label="two good rows, and one that isn't",
+        ),
     ],
 )
 if predicted(predicted_inconsistent_rows, question="how many rows do not add up?"):
@@ -407,6 +421,8 @@ self_check(
         Case(("", 2, 1, 4, 2), 312, "the sum of all three"),
         Case(("attention", 2, 3, 4, 2), 384, "both terms grow with the batch"),
         Case(("attention", 3, 1, 4, 2), 222, "probabilities grow with the square of s"),
+        Case(("attention", 2, 1, 6, 2), 172, "11sbh grows with the width"),
+        Case(("attention", 2, 1, 4, 4), 168, "5as^2b grows with the heads"),
         Case(("attention", 3, 2, 5, 2), 510, "2 heads for a width of 5: use n_heads, not d_head"),
         Case(("attention", 7, 2, 3, 1), 952, "add whole numbers: 5as/h is a float, and rounded"),
         Case(("", 2048, 1, 12288, 96), 2_868_903_936, "use Python's integers: 32 bits overflow"),
@@ -419,7 +435,7 @@ self_check(
             hint="this is neither standard nor flash",
             kwargs={"attention": attention},
         )
-        for attention in ("sdpa", "Flash", "flash2", "")
+        for attention in ("sdpa", "Flash", "flash2", "no-flash", "flash ", "")
     ],
     equal=whole(),
 )
@@ -508,9 +524,18 @@ self_check(
             (3, one_layer, 1728 + 248, 0, "one byte short of the first sequence"),
             (3, one_layer, 1000, 0, "the parameters alone do not fit; a batch is never below 0"),
             (7, one_layer, 1728 + 721, 1, "seq may exceed context: 34 * 7 * 2 + 5 * 7 * 7 = 721"),
+            (3, one_layer, 1728 + 721, 2, "249 bytes for a shorter sequence"),
+            (3, two_layers, 1728 + 1000 * 249, 497, "the same budget for two layers"),
             *(
                 (3, two_layers, budget, 1, "two layers have 182 parameters, and keep twice as much")
                 for budget in (2912 + 2 * 249, 2912 + 4 * 249 - 1)
+            ),
+            (
+                3,
+                SimpleNamespace(n_layers=1, d_model=2, n_heads=2, vocab=11, context=6),
+                1792 + 2 * 294 - 1,
+                1,
+                "these heads, vocab and context: 112 parameters, and 34 * 3 * 2 + 5 * 2 * 3 * 3 = 294",
             ),
             (
                 10**9,
@@ -620,6 +645,12 @@ residual = [
     operation_of("y", ["r"], ["r"]),
 ]
 relu = [operation_of("y", ["x"], ["y"])]
+made = [
+    operation_of("h", [], []),
+    operation_of("h2", ["x"], []),
+    operation_of("r", ["x", "h", "h2"], []),
+    operation_of("y", ["r", "h2", "x"], ["r", "x", "h22"]),
+]
 shared = [
     operation_of("h", ["tokens"], ["tokens"]),
     operation_of("a", ["h", "mask"], []),
@@ -644,6 +675,12 @@ self_check(
             in_training,
             "h waits for a's backward, at step 6, though r reads it at 2; nothing saves a",
             label="training",
+        ),
+        Case(
+            (made, False),
+            [("h", 0, 2), ("h2", 1, 3), ("r", 2, 3), ("y", 3, 3)],
+            "each of any number of inputs counts, by its whole name",
+            label="no input, and three",
         ),
         Case((relu, True), [("y", 0, 1)], "an operation may save its own output", label="relu"),
         Case(
@@ -711,6 +748,7 @@ self_check(
             [10, 15, 5],
             "both live at step 1; steps from n_steps on are cut off",
         ),
+        Case(([(10, 0, 1), (5, 1, 3)], 5), [10, 15, 5, 5, 0], "as many numbers as steps"),
         Case(([(10, -2, 0), (5, 2, 9)], 3), [10, 0, 5], "cut off what lies outside"),
         Case(([(10, -5, -3), (5, 7, 9), (2, 0, 0)], 3), [2, 0, 0], "two lie outside"),
         Case(([(2**40, 0, 1), (2**40, 0, 1)], 2), [2**41, 2**41], "two tensors may be equal"),
@@ -838,12 +876,26 @@ self_check(
         ),
     ]
     + [
+        Case(
+            (op,), size, "each dimension of the output counts", kwargs=dict.fromkeys(dims, 1) | more
+        )
+        for op, dims in [
+            ("conv2d", ("bs", "nc", "wo", "ho")),
+            ("linear", ("bs", "m", "p", "n")),
+            ("transformer", ("bs", "seq_len", "h")),
+        ]
+        for more, size in [({}, 1), *(({name: 2}, 1 + (name != "n")) for name in dims)]
+    ]
+    + [
         Case((op,), raises=ValueError, hint="none of the three", kwargs=dims)
         for op, dims in [
             ("conv1d", {"bs": 2, "nc": 64, "wo": 112, "ho": 100}),
             ("Linear", {"bs": 2, "m": 5, "n": 30, "p": 7}),
             ("attention", {"bs": 2, "seq_len": 5, "h": 16}),
             ("", {"bs": 2, "seq_len": 5, "h": 16}),
+            ("bilinear", {"bs": 2, "m": 5, "n": 30, "p": 7}),
+            ("conv2d_transpose", {"bs": 2, "nc": 64, "wo": 112, "ho": 100}),
+            ("transformer ", {"bs": 2, "seq_len": 5, "h": 16}),
         ]
     ],
     equal=whole(),
@@ -891,6 +943,10 @@ self_check(
     [
         Case((3, 10, 4, 2), 240, "the product of all four"),
         Case((1, 10, 4, 4), 160, "the product of all four"),
+        Case((6, 10, 4, 2), 480, "twice the layers"),
+        Case((3, 20, 4, 2), 480, "twice the tokens"),
+        Case((3, 10, 8, 2), 480, "twice the width"),
+        Case((3, 10, 4, 4), 480, "twice the bytes"),
         Case((96, 3_200_000, 12288, 1), 3_774_873_600_000, "bytes, not GB"),
         Case((3, 10**12 + 1, 12289, 1), 36867 * (10**12 + 1), "use integers: no float holds this"),
     ],
@@ -1082,7 +1138,7 @@ def predict_training(shape: SimpleNamespace, batch: int, seq: int) -> dict[str, 
     optimizer = 2 * parameters + 4 * (12 * shape.n_layers + 4)
     saved = 4 * tokens * (16 * d * shape.n_layers + 2 * d)
     logits = 4 * tokens * shape.vocab
-    largest = 4 * max(shape.vocab * d, 4 * d * d)
+    largest = 4 * d * max(shape.vocab, shape.context, 4 * d)
     at_logits = parameters + optimizer + saved + 3 * logits
     in_step = parameters + gradients + optimizer + 2 * largest
     ### END SOLUTION
@@ -1135,6 +1191,15 @@ self_check(
             1568,
             "182 parameters in 12 tensors per layer, and 4 others",
             label="optimizer, two layers: 1568",
+        ),
+        *(
+            Case(
+                ("logits", shape_of(1, 2, 10, 5), batch, seq),
+                4 * batch * seq * 10,
+                "batch * seq tokens",
+                label=f"logits, {batch} x {seq} tokens",
+            )
+            for batch, seq in [(2, 3), (1, 4)]
         ),
         Case(
             ("parameters", shape_of(1, 2, 10, 9), 1, 3),

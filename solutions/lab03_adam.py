@@ -486,12 +486,15 @@ self_check(
             "890 bytes are left, 16 per parameter",
             wrong={56: "subtract first, then divide, and round once"},
         ),
-        Case(
-            ("mixed_fp16", 1000, 100),
-            "refused",
-            "raise an error, as in 3.2",
-            label="an unknown recipe",
-            function=lab03.or_refused(largest_model),
+        *(
+            Case(
+                (name, 1000, 100),
+                "refused",
+                "raise an error, as in 3.2",
+                label=f"the unknown {name!r}",
+                function=lab03.or_refused(largest_model),
+            )
+            for name in ("mixed_fp16", "fp32_adam", "pure_bf16", "sgd ")
         ),
     ],
     equal=whole(),
@@ -626,11 +629,12 @@ self_check(
             },
         ),
         Case(
-            ({"rows": {"mean": {"of": u}}},),
+            ({"rows": {"mean": {"of": u[3:].detach()}}},),
             28,
             "a dict may hold dicts",
             label="dicts in dicts",
-            wrong=unchanged,
+            wrong=unchanged
+            | {16: "a view keeps its whole storage, wherever it begins; it may have no _base"},
         ),
         Case(
             (),
@@ -765,6 +769,10 @@ self_check(
             [13, 16, 23, 43, 40, 40, 43, 46],
             "the step leaves activations; each forward makes new ones",
             label="a step between two backwards",
+        ),
+        *(
+            Case((p, a, [*once, "forward"]), live, "other sizes, same events", label=f"{p}, {a}")
+            for p, a, live in [(12, 3, [15, 24, 48, 51]), (10, 4, [14, 20, 40, 44])]
         ),
         Case(
             (7, 2, [*once, "forward"]),
@@ -1210,6 +1218,11 @@ self_check(
             "2 * 120, and 40 of the tensor right before it",
         ),
         Case((vectors, 100, "foreach"), (800, "step"), "the roots of all tensors: P"),
+        Case(
+            ([(2, 5, 3), ()], 100, "foreach"),
+            (620, "step"),
+            "any number of dimensions: these are 30 values, and one",
+        ),
         Case((vectors, 100, "fused"), (740, "backward"), "no temporary: backward has the peak"),
         Case((vectors, 300, "for-loop"), (940, "backward"), "here the activations are larger"),
     ],

@@ -172,6 +172,7 @@ self_check(
         Case((2 * ROWS, 4), [[0, -2], [0, 0], [7, 1]], "28 / 7: this x has its own step"),
         Case((ROWS, 4, 0), [[2, -7], [0, 0], [7, 1]], "a step for each row", label="axis=0"),
         Case((ROWS, 4, 1), [[0, -7], [0, 0], [7, 4]], "a step for each column", label="axis=1"),
+        Case((ROWS, 3, 0), [[1, -3], [0, 0], [3, 0]], "codes from -3 to 3", label="3 bits, axis=0"),
         Case(
             (ROWS, 4, 0),
             [[4 / 7], [1], [2]],
@@ -309,6 +310,7 @@ def three(q, scale, zero_point):
 
 
 SIDES = torch.tensor([[0.0, 1.0, 3.0], [-3.0, -1.0, 0.0], [0.0, 0.0, 0.0], [-1.5, 0.0, 1.5]])
+FOUR = torch.tensor([[0.0, 3.0], [6.0, 9.0]])
 CODES_OF_SIDES = torch.tensor([[0, 1, 3], [0, 2, 3], [0, 0, 0], [0, 2, 3]])
 self_check(
     all_three,
@@ -350,10 +352,34 @@ self_check(
             label="axis=0",
         ),
         Case(
+            (torch.tensor([0.0, 1.0, 5.1]), 4),
+            three([0, 3, 15], [0.34], [0]),
+            "range / 15",
+            label="4 bits",
+        ),
+        Case(
+            (FOUR, 2, 0),
+            three([[0, 3], [2, 3]], [[1], [3]], [[0], [0]]),
+            "a range for each row",
+            label="rows of 2 x 2",
+        ),
+        Case(
+            (FOUR, 2, 1),
+            three([[0, 1], [3, 3]], [[2, 3]], [[0, 0]]),
+            "a range for each column",
+            label="columns of 2 x 2",
+        ),
+        Case(
             (SIDES.T.contiguous(), 2, 1),
             three(CODES_OF_SIDES.T, [[1] * 4], [[0, 3, 0, 2]]),
             "a range for each column",
             label="axis=1",
+        ),
+        Case(
+            (2.0**-40 * torch.tensor([0.0, 1.0, 5.0, 15.0]), 4),
+            three([0, 1, 5, 15], [2.0**-40], [0]),
+            "the step is 1 only if the range is empty, however small x is",
+            label="tiny",
         ),
         Case(
             (torch.full((2,), 6.0), 4),
@@ -583,6 +609,18 @@ self_check(
             label="the example",
         ),
         Case(
+            (torch.tensor([[1.21, 2.0]]), -CODES, HALF, 9.0),
+            [[-739 / 127, -1.0]],
+            "other codes, other result",
+            label="other codes",
+        ),
+        Case(
+            (torch.tensor([[1.21, 2.0]]), CODES, 2 * HALF, 9.0),
+            [[2 * 739 / 127, 2.0]],
+            "other steps, other result",
+            label="other steps",
+        ),
+        Case(
             (*LONG, 9.0), [[300 * 127]], "sums wrap around unless they are int32", label="300 ones"
         ),
         Case(
@@ -787,6 +825,13 @@ self_check(
             function=nf4_form,
         ),
         Case(
+            (torch.ones(9), 3),
+            (5, "torch.uint8", "torch.float32", [1, 1, 1]),
+            "pack all codes together: a byte may hold codes of two blocks",
+            label="blocks of 3",
+            function=nf4_form,
+        ),
+        Case(
             (torch.ones(65),),
             (33, "torch.uint8", "torch.float32", [1, 1]),
             "by default a block has 64 values",
@@ -876,6 +921,7 @@ self_check(
     [
         Case((1000, "int8"), 1004, "a byte each, and one float32"),
         Case((129, "int4_grouped"), 69, "the example"),
+        Case((129, "nf4"), 77, "65 bytes, and three blocks"),
         Case((65, "nf4"), 41, "33 bytes, and two blocks", wrong={40: "Round half bytes up."}),
         Case((1, "nf4"), 5, "a byte, and a block"),
         Case((64 * 256, "nf4_double"), 8192 + 256 + 4, "256 blocks share one float32"),
@@ -889,7 +935,7 @@ self_check(
         Case((0, "int8"), 4, "the step is there without a weight, too"),
         *(
             Case((8, name), raises=ValueError, hint="an unknown scheme")
-            for name in ("int4", "NF4", "nf4_triple")
+            for name in ("int4", "NF4", "nf4_triple", "uint8", "int4_double", "nf4 ")
         ),
     ],
     equal=whole(),
@@ -1125,6 +1171,18 @@ self_check(
         ),
         Case(
             (fake_quant, 1.5 * X, 2), ([1, 1, 0, -1], [1, 0, 3, 0]), "-1, 0 and 1", label="2 bits"
+        ),
+        Case(
+            (fake_quant, X, 4),
+            ([4 / 7, 1, -1 / 7, -1], [1, 0, 3, 0]),
+            "a step of 1 / 7",
+            label="4 bits",
+        ),
+        Case(
+            (fake_quant, -X, 3),
+            ([-2 / 3, -1, 0, 1], [1, 0, 3, 0]),
+            "this x",
+            label="3 bits, other signs",
         ),
         Case(
             (fake_quant, X / 4, 8),
@@ -1373,6 +1431,12 @@ self_check(
             ([[0.5, 2.5]], [[0, 0.5, 1.5]], [[1, 2, 3], [2, 4, 6]]),
             "this weight has a gamma of its own",
             label="two rows",
+        ),
+        Case(
+            (ternary_linear, torch.tensor([[2.0, 0.0, 1.0]]), SIX),
+            ([[0.5, 0.5]], [[0, 0.5, 1.5]], [[2, 0, 1], [4, 0, 2]]),
+            "this x",
+            label="two rows, another x",
         ),
     ],
     equal=close(1e-5, 1e-6),

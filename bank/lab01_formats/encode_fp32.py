@@ -555,3 +555,20 @@ def encode_fp32(x):
     gaps = math.ldexp(size, 23 - exponent)
     count = math.ceil(gaps - 0.5) if sign else round(gaps)
     return sign + count + (exponent + 126 << 23)
+
+
+# %% wrong: one_nan_only
+"""Knows the NaN that math.nan is, and no other object. [earns 3]"""
+import math
+
+
+def encode_fp32(x):
+    sign = 0x80000000 if math.copysign(1.0, x) < 0 else 0
+    if x is math.nan:
+        return 0x7FC00000
+    if x == 0:
+        return sign
+    if abs(x) >= 2.0**128:
+        return sign | 0x7F800000
+    exponent = max(math.frexp(x)[1] - 1, -126)
+    return sign | ((exponent + 126 << 23) + round(math.ldexp(abs(x), 23 - exponent)))

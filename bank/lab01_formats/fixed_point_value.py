@@ -139,3 +139,25 @@ def fixed_point_value(bits, width, fraction_bits):
     if fraction_bits >= width:
         return bits / 2**fraction_bits
     return (bits - (bits >> width - 1 << width)) / 2**fraction_bits
+
+
+# %% wrong: digits_after_the_sign
+"""Reads the digits after the first one, of which there are none in one bit."""
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    digits = f"{bits:0{width}b}"
+    return (int(digits[1:], 2) - (int(digits[0]) << width - 1)) / 2**fraction_bits
+
+
+# %% wrong: kept_without_the_width
+"""Keeps results by pattern and fraction bits, whatever the width."""
+known = {}
+
+
+def fixed_point_value(bits, width, fraction_bits):
+    key = bits, fraction_bits
+    if key not in known:
+        half = 1 << width - 1
+        known[key] = ((bits ^ half) - half) / 2**fraction_bits
+    return known[key]

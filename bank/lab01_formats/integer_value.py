@@ -337,3 +337,40 @@ def integer_value(bits, width, encoding):
         return worth[encoding]
     except KeyError:
         raise ValueError(encoding) from None
+
+
+# %% wrong: digits_after_the_sign
+"""Reads the digits after the first one, of which there are none in one bit."""
+
+
+def integer_value(bits, width, encoding):
+    digits = f"{bits:0{width}b}"
+    match encoding:
+        case "unsigned":
+            return int(digits, 2)
+        case "sign-magnitude":
+            return int(digits[1:], 2) * (1 - 2 * int(digits[0]))
+        case "twos-complement":
+            return int(digits[1:], 2) - (int(digits[0]) << width - 1)
+    raise ValueError(encoding)
+
+
+# %% right: reached_by_steps
+"""Counts in a cycle: an Enum of the names, and the remainder shifted by half a turn."""
+from enum import Enum
+
+
+class Encoding(Enum):
+    UNSIGNED = "unsigned"
+    SIGN_MAGNITUDE = "sign-magnitude"
+    TWOS_COMPLEMENT = "twos-complement"
+
+
+def integer_value(bits, width, encoding):
+    kind = Encoding(encoding)
+    half = 2 ** (width - 1)
+    if kind is Encoding.UNSIGNED:
+        return bits
+    if kind is Encoding.TWOS_COMPLEMENT:
+        return (bits + half) % (2 * half) - half
+    return (bits % half) * (-1) ** (bits // half)

@@ -351,3 +351,22 @@ def stall_value(step, exponent_bits, mantissa_bits):
     fraction, k = math.frexp(step)
     stall = math.ldexp(1.0, k - (fraction == 0.5) + mantissa_bits + 1)
     return stall if stall <= (2 - 2.0**-mantissa_bits) * 2.0**bias else math.inf
+
+
+# %% wrong: kept_without_the_exponent
+"""Keeps results by step and mantissa bits, whatever the exponent bits."""
+import math
+
+known = {}
+
+
+def stall_value(step, exponent_bits, mantissa_bits):
+    key = step, mantissa_bits
+    if key not in known:
+        bias = 2 ** (exponent_bits - 1) - 1
+        fraction, k = math.frexp(step)
+        stall = math.ldexp(1.0, k - (fraction == 0.5) + mantissa_bits + 1)
+        if step <= 2.0 ** (1 - bias - mantissa_bits) / 2:
+            stall = 0.0
+        known[key] = stall if stall <= (2 - 2.0**-mantissa_bits) * 2.0**bias else math.inf
+    return known[key]

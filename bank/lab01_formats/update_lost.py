@@ -412,3 +412,25 @@ def update_lost(param, update, exponent_bits, mantissa_bits):
     stored = rounded(param, exponent_bits, m)
     moved = stored + rounded(update, exponent_bits, m)
     return rounded(moved, exponent_bits, m) == stored
+
+
+# %% wrong: kept_without_the_format
+"""Keeps results by param and update, whatever the format."""
+import math
+
+known = {}
+
+
+def update_lost(param, update, exponent_bits, mantissa_bits):
+    def nearest(x):
+        if x == 0 or math.isinf(x):
+            return x
+        bias = 2 ** (exponent_bits - 1) - 1
+        exponent = max(math.frexp(x)[1] - 1, 1 - bias) - mantissa_bits
+        y = math.ldexp(round(math.ldexp(x, -exponent)), exponent)
+        return y if abs(y) < 2.0 ** (bias + 1) else math.copysign(math.inf, x)
+
+    if (param, update) not in known:
+        stored = nearest(param)
+        known[param, update] = nearest(stored + nearest(update)) == stored
+    return known[param, update]

@@ -218,3 +218,86 @@ def activation_elements(op, **dims):
     except KeyError as error:
         raise ValueError(op) from error
     return reduce(mul, map(dims.__getitem__, axes))
+
+
+# %% wrong: ends_of_names
+"""Goes by the ends of names, so "bilinear" passes."""
+import math
+
+
+def activation_elements(op, **dims):
+    names = {
+        "conv2d": ("bs", "nc", "wo", "ho"),
+        "linear": ("bs", "m", "p"),
+        "transformer": ("bs", "seq_len", "h"),
+    }
+    for known, own in names.items():
+        if op.endswith(known):
+            return math.prod(dims[name] for name in own)
+    raise ValueError(op)
+
+
+# %% wrong: beginnings_of_names
+"""Goes by the beginnings of names, so "conv2d_transpose" passes."""
+
+
+def activation_elements(op, **dims):
+    if op.startswith("conv2d"):
+        return dims["bs"] * dims["nc"] * dims["wo"] * dims["ho"]
+    if op.startswith("linear"):
+        return dims["bs"] * dims["m"] * dims["p"]
+    if op.startswith("transformer"):
+        return dims["bs"] * dims["seq_len"] * dims["h"]
+    raise ValueError(op)
+
+
+# %% wrong: strips_the_name
+"""Takes spaces around a name for nothing."""
+import math
+
+
+def activation_elements(op, **dims):
+    names = {
+        "conv2d": ("bs", "nc", "wo", "ho"),
+        "linear": ("bs", "m", "p"),
+        "transformer": ("bs", "seq_len", "h"),
+    }
+    if op.strip() not in names:
+        raise ValueError(op)
+    return math.prod(dims[name] for name in names[op.strip()])
+
+
+# %% wrong: kept_by_its_batch
+"""Keeps results by op and batch, whatever the other dimensions."""
+known = {}
+
+
+def activation_elements(op, bs, **dims):
+    if (op, bs) not in known:
+        match op:
+            case "conv2d":
+                known[op, bs] = bs * dims["nc"] * dims["wo"] * dims["ho"]
+            case "linear":
+                known[op, bs] = bs * dims["m"] * dims["p"]
+            case "transformer":
+                known[op, bs] = bs * dims["seq_len"] * dims["h"]
+            case _:
+                raise ValueError(op)
+    return known[op, bs]
+
+
+# %% wrong: kept_by_its_dimensions
+"""Keeps results by dimensions, so an unknown op gets that of a known one."""
+known = {}
+
+
+def activation_elements(op, **dims):
+    key = tuple(sorted(dims.items()))
+    if key not in known:
+        if op not in ("conv2d", "linear", "transformer"):
+            raise ValueError(op)
+        size = 1
+        for name, count in dims.items():
+            size *= 1 if name == "n" else count
+        known[key] = size
+    return known[key]

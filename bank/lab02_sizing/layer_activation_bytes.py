@@ -242,3 +242,47 @@ def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
     with np.errstate(all="ignore"):
         sbh = s * b * h
         return {"attention": 11 * sbh + factor * a * s * s * b, "mlp": 19 * sbh, "layer_norms": 4 * sbh}
+
+
+# %% wrong: ends_of_names
+"""Goes by the ends of names, so "no-flash" counts as flash. [earns 2]"""
+
+
+def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
+    if not attention.endswith(("standard", "flash")):
+        raise ValueError(attention)
+    sbh = seq * batch * d_model
+    squares = 0 if attention.endswith("flash") else 5 * n_heads * seq**2 * batch
+    return {"attention": 11 * sbh + squares, "mlp": 19 * sbh, "layer_norms": 4 * sbh}
+
+
+# %% wrong: strips_the_name
+"""Takes spaces around a name for nothing. [earns 2]"""
+
+
+def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
+    sbh = seq * batch * d_model
+    match attention.strip():
+        case "standard":
+            squares = 5 * n_heads * seq**2 * batch
+        case "flash":
+            squares = 0
+        case _:
+            raise ValueError(attention)
+    return {"attention": 11 * sbh + squares, "mlp": 19 * sbh, "layer_norms": 4 * sbh}
+
+
+# %% wrong: kept_without_the_heads
+"""Keeps results by all but the heads. [earns 2]"""
+known = {}
+
+
+def layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard"):
+    key = seq, batch, d_model, attention
+    if key not in known:
+        if attention not in ("standard", "flash"):
+            raise ValueError(attention)
+        sbh = seq * batch * d_model
+        squares = 5 * n_heads * seq**2 * batch * (attention == "standard")
+        known[key] = {"attention": 11 * sbh + squares, "mlp": 19 * sbh, "layer_norms": 4 * sbh}
+    return dict(known[key])

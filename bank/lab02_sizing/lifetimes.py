@@ -298,3 +298,74 @@ def lifetimes(graph, training):
             if name != source:
                 last[name] = max(last[name], 2 * n - 1 - i)
     return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
+
+
+# %% wrong: ends_of_inputs
+"""Looks at an operation's first and last input. [earns 0]"""
+
+
+def lifetimes(graph, training):
+    n = len(graph)
+    last = {op["name"]: i for i, op in enumerate(graph)}
+    for i, op in enumerate(graph):
+        reads = [(name, i) for name in op["inputs"][:1] + op["inputs"][-1:]]
+        if training:
+            reads += [(name, 2 * n - 1 - i) for name in op["saves"]]
+        for name, step in reads:
+            if name in last:
+                last[name] = max(last[name], step)
+    return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
+
+
+# %% wrong: parts_of_names
+"""Looks for a name in the text of all names. [earns 0]"""
+
+
+def lifetimes(graph, training):
+    n = len(graph)
+    lives = []
+    for i, op in enumerate(graph):
+        last = i
+        for j, other in enumerate(graph):
+            if j > i and op["name"] in ",".join(other["inputs"]):
+                last = max(last, j)
+            if training and op["name"] in ",".join(other["saves"]):
+                last = max(last, 2 * n - 1 - j)
+        lives.append((op["name"], i, last))
+    return lives
+
+
+# %% wrong: at_least_one_input
+"""Asks for the first input, which an operation needn't have. [earns 0]"""
+
+
+def lifetimes(graph, training):
+    n = len(graph)
+    last = {op["name"]: i for i, op in enumerate(graph)}
+    for i, op in enumerate(graph):
+        first, *others = op["inputs"]
+        reads = [(first, i)] + [(name, i) for name in others]
+        if training:
+            reads += [(name, 2 * n - 1 - i) for name in op["saves"]]
+        for name, step in reads:
+            if name in last:
+                last[name] = max(last[name], step)
+    return [(op["name"], i, last[op["name"]]) for i, op in enumerate(graph)]
+
+
+# %% right: generators_of_steps
+"""The largest of all steps that need an output, from a nested generator."""
+
+
+def steps_of(name, graph, training):
+    n = len(graph)
+    for i, op in enumerate(graph):
+        if op["name"] == name or name in op["inputs"]:
+            yield i
+        if training and name in op["saves"]:
+            yield 2 * n - 1 - i
+
+
+def lifetimes(graph, training):
+    names = [op["name"] for op in graph]
+    return [(name, i, max(steps_of(name, graph, training))) for i, name in enumerate(names)]

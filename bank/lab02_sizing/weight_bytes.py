@@ -222,3 +222,27 @@ def weight_bytes(n_params, dtype):
     if dtype not in bits:
         return ValueError(dtype)
     return (n_params * bits[dtype] + 7) // 8
+
+
+# %% wrong: strips_the_name
+"""Takes spaces around a name for nothing."""
+
+
+def weight_bytes(n_params, dtype):
+    bits = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
+    name = dtype.strip()
+    if name not in bits:
+        raise ValueError(dtype)
+    return -(-n_params * bits[name] // 8)
+
+
+# %% wrong: ends_of_names
+"""Goes by the ends of names, so mxfp8 passes."""
+
+
+def weight_bytes(n_params, dtype):
+    bits = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
+    for name, size in bits.items():
+        if dtype.endswith(name):
+            return -(-n_params * size // 8)
+    raise ValueError(dtype)

@@ -1119,3 +1119,52 @@ def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         own["v"].mul_(beta2).addcmul_(grads[i], grads[i], value=1 - beta2)
         root = (own["v"] / (1 - beta2 ** own["t"])).sqrt()
         params[i] -= lr * own["m"] / (1 - beta1 ** own["t"]) / (root + eps)
+
+
+# %% wrong: gradients_left_off
+"""Switches gradients off, and never on again."""
+import torch
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    torch.set_grad_enabled(False)
+    for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
+        if grad is None:
+            continue
+        t, m, v = state.get(i, (0, 0.0, 0.0))
+        t, m, v = t + 1, betas[0] * m + (1 - betas[0]) * grad, betas[1] * v + (1 - betas[1]) * grad**2
+        state[i] = t, m, v
+        root = (v / (1 - betas[1] ** t)).sqrt()
+        param.sub_(lr * (m / (1 - betas[0] ** t)) / (root + eps))
+
+
+# %% right: grad_mode_restored
+"""Switches gradients off, and back to what they were; a named tuple a parameter."""
+from typing import NamedTuple
+
+import torch
+
+
+class Moments(NamedTuple):
+    t: int
+    m: torch.Tensor
+    v: torch.Tensor
+
+
+def adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    recorded = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    try:
+        for i, param in enumerate(params):
+            if grads[i] is not None:
+                old = state.setdefault(i, Moments(0, torch.zeros_like(param), torch.zeros_like(param)))
+                new = Moments(
+                    old.t + 1,
+                    torch.lerp(grads[i], old.m, betas[0]),
+                    torch.lerp(grads[i].square(), old.v, betas[1]),
+                )
+                state[i] = new
+                root = new.v.div(1 - betas[1] ** new.t).sqrt().add(eps)
+                param.addcdiv_(new.m, root, value=-lr / (1 - betas[0] ** new.t))
+    finally:
+        torch.set_grad_enabled(recorded)

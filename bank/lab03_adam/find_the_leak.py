@@ -286,3 +286,45 @@ def train_in_two_stages(model, make_optimizer, batches):
         optimizer.zero_grad()
         losses.append(loss.item())
     return losses
+
+
+# %% wrong: shorter_first_stage
+"""The first stage takes one batch less than half of an even number. [earns 1]"""
+import torch
+
+
+def train_in_two_stages(model, make_optimizer, batches):
+    losses = []
+
+    def stage(lr, part):
+        optimizer = make_optimizer(lr=lr)
+        for x, y in part:
+            loss = torch.nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+
+    middle = (len(batches) - 1) // 2
+    stage(0.1, batches[:middle])
+    stage(0.01, batches[middle:])
+    return losses
+
+
+# %% wrong: middle_batch_lost
+"""The second stage is as many batches from the end as the first one, and the middle one is lost."""
+import torch
+
+
+def train_in_two_stages(model, make_optimizer, batches):
+    losses = []
+    half = len(batches) // 2
+    for lr, part in ((0.1, batches[:half]), (0.01, batches[-half:])):
+        optimizer = make_optimizer(lr=lr)
+        for x, y in part:
+            loss = torch.nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+    return losses

@@ -605,6 +605,36 @@ def lean_adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
             p.addcdiv_(m, root, value=-lr / (1 - betas[0] ** t))
 
 
+# %% wrong: gradients_left_off
+"""Lean, and leaves gradients switched off. [earns 2]"""
+import math
+
+import torch
+
+
+def lean_adam_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    torch.set_grad_enabled(False)
+    for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
+        if grad is None:
+            continue
+        if i not in state:
+            state[i] = [0, torch.zeros_like(param), torch.zeros_like(param)]
+        state[i][0] += 1
+        t, *moments = state[i]
+        pieces = [(param, grad, *moments)]
+        while pieces:
+            p, g, m, v = pieces.pop()
+            if p.numel() > 2**15:
+                dim = max(range(p.ndim), key=lambda dim: p.shape[dim])
+                halves = [tensor.tensor_split(2, dim=dim) for tensor in (p, g, m, v)]
+                pieces += zip(*halves, strict=True)
+                continue
+            m.mul_(betas[0]).add_(g, alpha=1 - betas[0])
+            v.mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
+            root = v.sqrt().div_(math.sqrt(1 - betas[1] ** t)).add_(eps)
+            p.addcdiv_(m, root, value=-lr / (1 - betas[0] ** t))
+
+
 # %% wrong: fused_by_data
 """torch's fused operator, under a name from data. [earns 0]"""
 from functools import reduce

@@ -415,7 +415,7 @@ def int8_linear(x, q, scale, threshold):
 
 
 # %% wrong: sum_of_rows
-"""A column is an outlier if its sum is above the threshold."""
+"""A column is an outlier if its sum is above the threshold. [earns 2]"""
 import torch
 
 
@@ -506,3 +506,18 @@ def int8_linear(x, q, scale, threshold):
     y = sums.float() * step * scale.T
     w = q.float() * scale
     return y + x[:, out] @ w[:, out].T
+
+
+# %% wrong: squeezed
+"""Squeezes the result, so a single row or column of it is a vector. [earns 0]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    apart = (x.abs() > threshold).any(dim=0)
+    rest = x.masked_fill(apart, 0)
+    step = rest.abs().amax(dim=1, keepdim=True) / 127
+    step = torch.where(step == 0, 1.0, step)
+    codes = (rest / step).round().int()
+    whole = (codes @ q.int().T) * step * scale.T
+    return (whole + x[:, apart] @ (q[:, apart] * scale).T).squeeze()

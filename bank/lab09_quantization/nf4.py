@@ -1086,3 +1086,36 @@ def nf4_encode(x, block=64):
 def nf4_decode(packed, absmax, n, block=64):
     codes = unpack_int4(packed, n).long() + 8
     return nf4_table()[codes] * _absmax.repeat_interleave(block)[:n]
+
+
+# %% wrong: each_block_packed
+"""Packs each block's codes apart, so a block of an odd size ends in half a byte."""
+import torch
+
+
+def nf4_table():
+    return torch.tensor(
+        [-1, -0.69619280, -0.52507305, -0.39491749, -0.28444138, -0.18477343, -0.09105004, 0]
+        + [0.07958030, 0.16093020, 0.24611230, 0.33791524, 0.44070983, 0.56261700, 0.72295684, 1]
+    )
+
+
+def nf4_encode(x, block=64):
+    packed, absmax = [], []
+    for part in x.split(block):
+        size = part.abs().max()
+        scaled = part / (size if size > 0 else 1.0)
+        codes = (scaled[:, None] - nf4_table()).abs().argmin(dim=1).to(torch.uint8)
+        codes = torch.nn.functional.pad(codes, (0, len(codes) % 2))
+        packed.append(codes[0::2] | codes[1::2] << 4)
+        absmax.append(size)
+    return torch.cat(packed), torch.stack(absmax)
+
+
+def nf4_decode(packed, absmax, n, block=64):
+    found = []
+    for i, part in enumerate(packed.split((block + 1) // 2)):
+        codes = torch.stack([part & 15, part >> 4], dim=1).flatten()
+        codes = codes[: min(block, n - i * block)]
+        found.append(nf4_table()[codes.long()] * absmax[i])
+    return torch.cat(found)

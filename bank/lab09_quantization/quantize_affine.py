@@ -600,3 +600,54 @@ def quantize_affine(x, bits, axis=None):
     scale = torch.where(empty, 1.0, (high - low) / top)
     zero_point = (-low / scale).round()
     return ((x / scale).round() + zero_point).clamp(0, top).to(torch.uint8), scale, zero_point
+
+
+# %% wrong: step_bounded_below
+"""No step is below 1e-8."""
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    across = [dim for dim in range(x.ndim) if dim != axis]
+    low = x.amin(dim=across, keepdim=axis is not None).clamp(max=0)
+    high = x.amax(dim=across, keepdim=axis is not None).clamp(min=0)
+    scale = ((high - low) / top).clamp(min=1e-8)
+    scale = torch.where(high == low, 1.0, scale)
+    zero_point = (-low / scale).round()
+    return ((x / scale).round() + zero_point).clamp(0, top).to(torch.uint8), scale, zero_point
+
+
+# %% wrong: nearly_empty_range
+"""Takes a range below 1e-6 for an empty one."""
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    across = [dim for dim in range(x.ndim) if dim != axis]
+    low = x.amin(dim=across, keepdim=axis is not None).clamp(max=0)
+    high = x.amax(dim=across, keepdim=axis is not None).clamp(min=0)
+    scale = torch.where(high - low < 1e-6, 1.0, (high - low) / top)
+    zero_point = (-low / scale).round()
+    return ((x / scale).round() + zero_point).clamp(0, top).to(torch.uint8), scale, zero_point
+
+
+# %% wrong: kept_without_the_axis
+"""Keeps results by values and bits, whatever the axis."""
+import torch
+
+known = {}
+
+
+def quantize_affine(x, bits, axis=None):
+    key = tuple(x.flatten().tolist()), tuple(x.shape), bits
+    if key not in known:
+        top = 2**bits - 1
+        across = [dim for dim in range(x.ndim) if dim != axis]
+        low = x.amin(dim=across, keepdim=axis is not None).clamp(max=0)
+        high = x.amax(dim=across, keepdim=axis is not None).clamp(min=0)
+        scale = torch.where(high == low, 1.0, (high - low) / top)
+        zero = (-low / scale).round()
+        known[key] = ((x / scale).round() + zero).clamp(0, top).to(torch.uint8), scale, zero
+    return known[key]

@@ -826,3 +826,25 @@ def quantize_symmetric(x, bits, axis=None):
 
 def dequantize(q, scale):
     return q * scale
+
+
+# %% wrong: kept_without_the_bits
+"""Keeps results by values and axis, whatever the bits."""
+import torch
+
+known = {}
+
+
+def quantize_symmetric(x, bits, axis=None):
+    key = tuple(x.flatten().tolist()), tuple(x.shape), axis
+    if key not in known:
+        top = 2 ** (bits - 1) - 1
+        across = [dim for dim in range(x.ndim) if dim != axis]
+        largest = x.abs().amax(dim=across, keepdim=axis is not None)
+        scale = torch.where(largest == 0, 1.0, largest / top)
+        known[key] = (x / scale).round().to(torch.int8), scale
+    return known[key]
+
+
+def dequantize(q, scale):
+    return q * scale

@@ -436,3 +436,55 @@ def stored_bytes(n, scheme):
     if scheme == "nf4_double":
         return codes + blocks + 4 * -(-blocks // 256)
     raise ValueError(scheme)
+
+
+# %% wrong: ends_of_names
+"""Goes by the ends of schemes, so uint8 and int4_double pass."""
+
+
+def stored_bytes(n, scheme):
+    half, blocks = (n + 1) // 2, (n + 63) // 64
+    if scheme.endswith("int8"):
+        return n + 4
+    if scheme.endswith("int4_grouped"):
+        return half + 2 * ((n + 127) // 128)
+    if scheme.endswith("nf4"):
+        return half + 4 * blocks
+    if scheme.endswith("_double"):
+        return half + blocks + 4 * ((blocks + 255) // 256)
+    raise ValueError(scheme)
+
+
+# %% wrong: strips_the_name
+"""Takes spaces around a scheme for nothing."""
+
+
+def stored_bytes(n, scheme):
+    half, blocks = (n + 1) // 2, (n + 63) // 64
+    match scheme.strip():
+        case "int8":
+            return n + 4
+        case "int4_grouped":
+            return half + 2 * ((n + 127) // 128)
+        case "nf4":
+            return half + 4 * blocks
+        case "nf4_double":
+            return half + blocks + 4 * ((blocks + 255) // 256)
+    raise ValueError(scheme)
+
+
+# %% wrong: nothing_for_no_weight
+"""Without a weight, int8 has no step either."""
+
+
+def stored_bytes(n, scheme):
+    half, blocks = (n + 1) // 2, (n + 63) // 64
+    sizes = {
+        "int8": n + 4,
+        "int4_grouped": half + 2 * ((n + 127) // 128),
+        "nf4": half + 4 * blocks,
+        "nf4_double": half + blocks + 4 * ((blocks + 255) // 256),
+    }
+    if scheme not in sizes:
+        raise ValueError(scheme)
+    return sizes[scheme] if n else 0

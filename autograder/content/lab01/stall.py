@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from autograder.content.lab01.rounding import floor_log2, gap, largest, power_of_two, rounded
+from autograder.content.one_at_a_time import one_at_a_time
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -78,6 +79,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         case(edges(*some)),
         case([[step(8, 23), 8, 23], [float(rng.uniform(0.001, 0.1)), 8, 23], [0.01, 8, 23]]),
         case([[0.01, 5, 10], [0.01, 8, 7], [1.0, 5, 10], *edges(5, 10)], fixed=True),
+        case(one_at_a_time([17.0, 5, 10], {0: 16.0, 1: 8, 2: 7}), fixed=True),
     ]
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from autograder.content.lab01.rounding import floor_log2, gap, largest, power_of_two, rounded
+from autograder.content.one_at_a_time import one_at_a_time
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -65,6 +66,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     # An infinite parameter stays what it is.
     fixed += [[1e6, 1e4, 5, 10], [-1e6, 1e4, 5, 10], [1e6, 1e6, 5, 10]]
     fixed += [[0.1, 0.0, 5, 10]]
+    fixed += one_at_a_time([1e6, 1e4, 5, 10], {2: 8}) + one_at_a_time([1.0, 2.0**-9, 8, 7], {3: 10})
     return [
         Case(("value",), {"calls": calls}),
         Case(("value",), {"calls": fixed}, fixed=True),

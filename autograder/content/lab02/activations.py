@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from autograder.content.lab02.answers import exact_bytes
+from autograder.content.one_at_a_time import one_at_a_time
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -57,19 +58,28 @@ def _activation_cases(rng: np.random.Generator) -> list[Case]:
         return [op, {name: int(size) for name, size in zip(names, primes, strict=False)}]
 
     # Other ops with the dimensions of each: an answer may go by a part of the name, or by those.
-    others = {"conv2d": "conv1d", "linear": "Linear", "transformer": "attention"}
-    unknown = [[other, draw(op)[1]] for op, other in (*others.items(), ("transformer", ""))]
+    others = {
+        "conv2d": ("conv1d", "conv2d_transpose", "my_conv2d"),
+        "linear": ("Linear", "bilinear", "linear2"),
+        "transformer": ("attention", "transformers", "mytransformer", "transformer ", ""),
+    }
+    unknown = []
+    for op, names in others.items():
+        known, dims = draw(op)
+        unknown += [[known, dims], *([other, dims] for other in names)]
     gpt3 = ["transformer", {"bs": 1562, "seq_len": 2048, "h": 12288}]
     # Products that int64 holds, and no float.
     large = [
         [op, dict(zip(names, (1009, 10**7 + 19, 11, 10**6 + 3), strict=False))]
         for op, names in _TAKES.items()
     ]
-    ones = [[op, dict.fromkeys(names, 1)] for op, names in _TAKES.items()]
+    # One dimension differs at a time, for results that are kept under the others.
+    ones = {op: dict.fromkeys(names, 1) for op, names in _TAKES.items()}
+    twos = [[op, {**dims, name: 2}] for op, dims in ones.items() for name in _OUTPUT[op]]
     return [
         Case(("elements",), {"calls": [draw(op) for op in _TAKES for _ in range(6)]}),
         Case(("elements",), {"calls": unknown}),
-        Case(("elements",), {"calls": [gpt3, *large, *ones]}, fixed=True),
+        Case(("elements",), {"calls": [gpt3, *large, *map(list, ones.items()), *twos]}, fixed=True),
     ]
 
 
@@ -126,10 +136,11 @@ def _boundary_cases(rng: np.random.Generator) -> list[Case]:
         n_layers, width = int(rng.integers(3, 120)), int(rng.integers(1, 200))
         return [n_layers, int(rng.integers(10**5, 10**7)), 64 * width, int(rng.choice([2, 4]))]
 
+    alike = one_at_a_time([96, 3_200_000, 12288, 2], {0: 12, 1: 1_600_000, 2: 768, 3: 4})
     slide = [[96, 3_200_000, 12288, 2], [96, 3_200_000, 12288, 4], [1, 3_200_000, 12288, 1]]
     return [
         Case(("bytes",), {"calls": [draw() for _ in range(12)]}),
-        Case(("bytes",), {"calls": [*slide, [1, 1, 1, 1]]}, fixed=True),
+        Case(("bytes",), {"calls": [*slide, [1, 1, 1, 1], *alike]}, fixed=True),
         # Beyond 2**53 no float holds every whole number; int64 still does.
         Case(("bytes",), {"calls": [[3, 10**12 + 1, 12289, 1]]}, fixed=True),
     ]

@@ -96,6 +96,10 @@ def _batch_cases(rng: np.random.Generator) -> list[Case]:
     nothing = [draw(0, 1000), draw(0, 0), draw(-2, 0), [128, shape(), 0]]
     gpt2 = {"n_layers": 12, "d_model": 768, "n_heads": 12, "vocab": 50257, "context": 1024}
     lengths = [[seq, gpt2, 16 * 10**9] for seq in (128, 256, 512, 1024, 2048, 4096, 8192, 16384)]
+    lengths.append([1024, gpt2, 24 * 10**9])
+    # One attribute differs at a time, so each of them counts for a result that is remembered.
+    others = {"n_layers": 24, "d_model": 1536, "n_heads": 16, "vocab": 32000, "context": 4096}
+    lengths += [[1024, {**gpt2, name: size}, 16 * 10**9] for name, size in others.items()]
     # A quotient that no float tells from the next whole number. It is small, so that answers which
     # try one batch after another end soon.
     long = 5 * 10**7

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograder.content.lab02.answers import by_parts
+from autograder.content.one_at_a_time import one_at_a_time
 from autograder.model.task import Case, Task
 
 __all__ = ["kept_bytes", "layer_activation_bytes"]
@@ -99,7 +100,11 @@ def _layer_cases(rng: np.random.Generator) -> list[Case]:
     fixed = [[2048, 1, 12288, 96], [1024, 4, 768, 12, "flash"], [1, 1, 1, 1], [7, 3, 20, 5]]
     # GPT-3's 13B row, whose width its heads don't divide; then products that floats would round.
     fixed += [[2048, 1, 5140, 40], [1476, 27, 4066, 17], [289, 14, 3256, 17], [3057, 19, 23, 28]]
-    unknown = [[16, 2, 64, 4, name] for name in ("sdpa", "Flash", "flash2", "standard2", "")]
+    others = {0: 512, 1: 2, 2: 1024, 3: 16, 4: "flash"}
+    fixed += one_at_a_time([1024, 3, 768, 12, "standard"], others)
+    # Some begin with a known name, end with one, or have a space after it.
+    names = ("sdpa", "Flash", "flash2", "standard2", "no-flash", "nonstandard", "flash ", "")
+    unknown = [[16, 2, 64, 4, name] for name in names]
     return [
         Case(_PARTS, {"calls": both + [draw() for _ in range(12)]}),
         Case(("attention",), {"calls": unknown}),

@@ -121,12 +121,15 @@ _UNSAVED = [_op("h", "x", ""), _op("a", "h", ""), _op("b", "a", ""), _op("y", "b
 _UNREAD = [_op("a", "x", ""), _op("b", "a", "x"), _op("c", "b", "a"), _op("d", "c", "")]
 _TWICE = [_op("a", "x", "x"), _op("b", "a a", "a"), _op("c", "b", "b"), _op("d", "a c", "a c")]
 _MASKED = [_op("a", "tokens", "tokens"), _op("b", "a mask", "mask"), _op("c", "b x", "a b x")]
+# An operation without inputs, one with three, and names that are parts of others.
+_THREE = [_op("h", "x", ""), _op("h2", "h", "h"), _op("bias", "", ""), _op("r", "h2 bias x", "")]
+_THREE += [_op("h22", "x h2 r", "x bias h22"), _op("y", "h22", "")]
 
 
 def _lifetime_cases(rng: np.random.Generator) -> list[Case]:
     drawn = [_random_graph(rng) for _ in range(12)]
     fixed = [_CHAIN, _RESIDUAL, _UNSAVED, _TWICE, _UNREAD, _MASKED]
-    fixed += [[_op("y", "x", "x")], [_op("y", "x", "y")], []]
+    fixed += [_THREE, [_op("y", "x", "x")], [_op("y", "x", "y")], []]
 
     def case(graphs: Sequence[_Graph], training: bool, fixed: bool = False) -> Case:
         part = "training" if training else "inference"

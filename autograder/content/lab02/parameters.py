@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from autograder.content.lab02.answers import by_parts
+from autograder.content.one_at_a_time import one_at_a_time
 from autograder.model.task import Case, Task
 
 __all__ = ["gpt_parameters", "total_parameters"]
@@ -100,6 +101,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     drawn = [shape() + tail for tail in ([], [True], [False]) for _ in range(4)]
     edges = [[1, 1, 1, 1, True], [1, 1, 1, 1, False], [12, 768, 50257, 1024], [96, 12288, 50257]]
     edges.append([2, 700_000_003, 7, 11, False])  # products that int64 holds, and no float
+    edges += one_at_a_time([12, 768, 1000, 512, False], {0: 24, 1: 1024, 2: 900, 3: 256, 4: True})
     parts = tuple(_PARTS)
     return [Case(parts, {"calls": drawn}), Case(parts, {"calls": gpt3 + edges}, fixed=True)]
 

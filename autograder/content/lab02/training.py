@@ -23,23 +23,28 @@ _KEYS = (*EXACT, "saved_activations", "peak")
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    """Two shapes of each kind. Their proportions vary little, so a mistake always costs the same.
+    """Two shapes of each kind, and the first one with another batch and another length.
 
-    Activations and logits decide in the first two; the embedding in the next two; the last two
-    have a small vocabulary, and the MLP's matrices are their largest parameters.
+    Their proportions vary little, so a mistake always costs the same. Activations and logits decide
+    in the first two; the embedding in the next two; the third two have a small vocabulary, and the
+    MLP's matrices are their largest parameters.
     """
     kinds = [(2, 128, 4, 1000, 256), (3, 128, 2, 1100, 288)]
     kinds += [(1, 96, 2, 3000, 32), (2, 128, 4, 3000, 32)]
     kinds += [(3, 128, 2, 100, 32), (4, 128, 4, 100, 32)]
+    calls = [_call(rng, *kind) for kind in kinds]
+    shape, batch, seq = calls[0]
+    # For results that are kept without the batch or the length.
+    calls += [(shape, 2 * batch, seq), (shape, batch, 24 - seq)]
     return [
-        Case(tuple(_PARTS), {"calls": [_call(rng, *kind)]}, fixed=index % 2 == 1)
-        for index, kind in enumerate(kinds)
+        Case(tuple(_PARTS), {"calls": [list(call)]}, fixed=index % 2 == 1)
+        for index, call in enumerate(calls)
     ]
 
 
 def _call(
     rng: np.random.Generator, n: int, d: int, heads: int, vocab: int, tokens: int
-) -> list[object]:
+) -> tuple[dict[str, int], int, int]:
     seq = int(rng.choice([8, 16]))
     shape = {
         "n_layers": n,
@@ -48,7 +53,7 @@ def _call(
         "vocab": vocab + int(rng.integers(vocab // 20)),
         "context": int(rng.integers(16, 24)),
     }
-    return [shape, tokens // seq, seq]
+    return shape, tokens // seq, seq
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:

@@ -29,7 +29,7 @@ def rule_of_the_lab(shape: Shape, batch: int, seq: int, **change: int) -> Sizes:
         "counters": 12 * n + 4,
         "saved": 4 * tokens * (n * (16 * d + 4 + shape["n_heads"]) + 2 * d + 2) + 16 * tokens,
         "logits": 4 * tokens * vocab,
-        "largest": 4 * max(vocab * d, 4 * d * d),
+        "largest": 4 * d * max(vocab, shape["context"], 4 * d),
         "copies of logits": 3,
         "copies of the largest": 2,
     } | {name.replace("_", " "): value for name, value in change.items()}
@@ -78,7 +78,8 @@ def _at_logits(right: Sizes, copies: int = 3) -> int:
 
 
 def _in_step(shape: Shape, right: Sizes, copies: int = 2) -> int:
-    largest = 4 * shape["d_model"] * max(shape["vocab"], 4 * shape["d_model"])
+    d = shape["d_model"]
+    largest = 4 * d * max(shape["vocab"], shape["context"], 4 * d)
     return right["parameters"] + right["gradients"] + right["optimizer"] + copies * largest
 
 

@@ -34,7 +34,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     gpt3 = [[count, dtype] for count in (175 * 10**9, 174_604_259_328) for dtype in _BITS]
     # From 2**54 + 1 on no float holds a count, nor half of it.
     edges = [[count, dtype] for count in (0, 1, 2, 3, 10**15 + 1, 2**54 + 1) for dtype in _BITS]
-    unknown = [[10, name] for name in ("float32", "fp4", "FP16", "")]
+    unknown = [[10, name] for name in ("float32", "fp4", "FP16", "fp32 ", "mxfp8", "")]
     return [
         Case(("bytes",), {"calls": draw(1000)}),
         Case(("bytes",), {"calls": draw(10**12)}),

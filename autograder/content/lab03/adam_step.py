@@ -46,6 +46,9 @@ NO_TORCH_OPTIM = Ban(
 MISTAKES = {
     "changes_gradients": "Your step changed a gradient. Other code reads gradients after the step "
     "(to clip or to log them), so compute with them and leave them as they were.",
+    "gradients_left_off": "After your step torch no longer records gradients. Use `with "
+    "torch.no_grad():` or the decorator, which end by themselves, rather than "
+    "torch.set_grad_enabled(False).",
     "skips_the_call": "A gradient of None makes your step leave the other parameters alone, too. "
     "It says something about its own parameter only.",
     "not_in_place": "Your parameters did not move. The caller keeps the tensors of `params`, so "
@@ -222,6 +225,8 @@ _AGAIN = "The same parameters take another path when they start again, with new 
 def _changed(what: object) -> Finding:
     if same("gradients", what):
         return Finding(False, "", ("changes_gradients",))
+    if same("grad_mode", what):
+        return Finding(False, "", ("gradients_left_off",))
     if same("lists", what):
         return Finding(False, "Your step changed the list `params` or the list `grads` itself.")
     return Finding(

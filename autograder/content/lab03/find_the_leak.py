@@ -72,6 +72,7 @@ find_the_leak = leak_task(
         reference=train_in_two_stages,
         small=lambda rng: _sizes(rng, int(rng.integers(3, 9)), 2, 2 * int(rng.integers(3, 5)) + 1),
         large=lambda rng: _sizes(rng, _WIDTH, _LAYERS, _BATCHES),
+        edges=[{"width": 5, "n_layers": 2, "n_batches": n, "seed": 0} for n in (6, 1)],
         most_bytes=_parameters(3.5),
         mutants={
             "velocity_carried_over": _with(restarts=lambda number, first: number == 0),

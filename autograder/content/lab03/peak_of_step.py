@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch.optim.adam import adam as torch_adam
 
+from autograder.content.one_at_a_time import one_at_a_time
 from autograder.model.compare import show
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 from peakmem.measure.meter import MemoryMeter
@@ -153,17 +154,21 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     ]
     n = int(rng.integers(10_000, 13_000))
     calls.append([[(rows * n,) for rows in (5, 1, 1, 3)], n, "for-loop"])  # peaks at the first
+    others = {0: calls[0][0][1:], 1: 5 * calls[0][1], 2: "fused"}
+    calls += one_at_a_time(calls[0], others)[1:]
     return [Case((_PHASE, *_PARTS), {"calls": [call]}) for call in calls]
 
 
-def _call(rng: np.random.Generator, optimizer: str, above: bool) -> list[object]:
+def _call(rng: np.random.Generator, optimizer: str, above: bool) -> list[Any]:
     """Shapes whose for-loop peaks after the largest one, and activations that decide the phase.
 
     In units of one row's block, the for-loop makes 10 of 14: the tensor of 3 after that of 4. The
     shares keep each mistake's phases and errors the same in every draw.
     """
     n = int(rng.integers(100, 130))
-    shapes = [(rows * n, int(rng.integers(99, 102))) for rows in (3, 1, 4, 3, 3)] + [(n,)]
+    columns = [int(rng.integers(99, 102)) for _ in range(4)]
+    shapes: list[tuple[int, ...]] = [(rows * n, columns.pop()) for rows in (3, 1, 4)]
+    shapes += [(3, n, columns.pop()), (3 * n, 100), (n,), ()]
     temporaries = _temporaries(shapes, optimizer) or sum(_sizes(shapes))
     share = float(rng.uniform(1.26, 1.33)) if above else float(rng.uniform(0.3, 0.35))
     return [shapes, int(share * temporaries), optimizer]

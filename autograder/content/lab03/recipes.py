@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.content.one_at_a_time import one_at_a_time
 from autograder.model.compare import by_reference, same, whole
 from autograder.model.task import Case, Task
 
@@ -149,6 +150,7 @@ def _largest_cases(rng: np.random.Generator) -> list[Case]:
     too_small = ["mixed", 10**9, 10**9 + int(rng.integers(100, 10**9))]
     edges = [[r, 10**6 + 7 * sum(_RECIPES[r]) + d, 10**6] for r in _RECIPES for d in (-1, 0, 1)]
     edges.append(["sgd", 8 * 10**17 - 1, 0])  # a quotient that no float tells from 10**17
+    edges += one_at_a_time(["fp32", 10**6, 10**5], {0: "mixed", 1: 10**7, 2: 10**4})
     edges += [[r, 100 + n, 100] for r, sizes in _RECIPES.items() for n in (1, sum(sizes))]
     return [
         Case(("value",), {"calls": drawn}),

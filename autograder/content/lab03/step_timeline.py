@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.content.one_at_a_time import one_at_a_time
 from autograder.model.compare import are_outcomes, by_reference, same, show
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 
@@ -144,7 +145,7 @@ def _before(param_bytes: int, activation_bytes: int, events: Sequence[str]) -> l
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    def sizes() -> list[object]:
+    def sizes() -> list[Any]:
         """Small sizes, chosen so that no small multiples of the two are equal."""
         while True:
             parameters, activations = (int(n) for n in rng.integers(10, 90, 2))
@@ -161,6 +162,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     freed = [*sizes(), ["forward", "backward", _FREE, "step", "forward"]]
     zeros = [*sizes(), ["forward", "backward", _ZERO, "step", _FREE]]
     between = [*sizes(), ["forward", "forward", "backward", "step", "backward"]]
+    parameters, activations = sizes()
+    others = {0: parameters + activations, 1: activations + parameters // 2, 2: both}
+    alike = one_at_a_time([parameters, activations, once], others)
     return [
         Case(("value",), {"calls": [[*sizes(), 2 * once], [*sizes(), 3 * once]]}),
         *(
@@ -170,7 +174,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         *(Case(("value",), {"calls": [[*sizes(), 2 * events]]}) for events in (both, early)),
         Case(
             ("value",),
-            {"calls": [*drawn, freed, zeros, between, [*sizes(), []], [*sizes(), drawn[0][2]]]},
+            {"calls": [*drawn, freed, zeros, between, [*sizes(), []], *alike]},
             fixed=True,
         ),
     ]

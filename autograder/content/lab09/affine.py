@@ -132,19 +132,24 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     sided = [call(8, None, "above"), call(5, None, "below"), call(8, None, "far")]
     channel = [call(8, 0, "both"), call(6, 1, "both"), call(4, 0, "above")]
     again = [[f * x, bits, axis] for x, bits, axis in both for f in (1, -1)]  # of equal shapes
+    tiny = call(8, 0, "both")
+    tiny[0] *= np.float32(2.0**-40)  # a step that is bounded from below would round it to 0
     zeros: list[Any] = [np.zeros((2, 5), np.float32), 8, 0]
     one: list[Any] = [np.array([2.0, 1.2], np.float32), 4, None]
     # The ends and the zero point are ties: one code too many, unless it's clipped.
     ends: list[Any] = [np.array([-7.5, 0.0, 2.0, 7.5], np.float32), 4, None]
     constant = [np.full(3, rng.uniform(1, 9), np.float32), 8, None]  # no empty range: it has 0
     below: list[Any] = [np.array([-3.0, -1.0, -2.0], np.float32), 2, None]
+    # The same values, with other bits or another axis. None is near the middle of two codes.
+    alike = np.array([[3825.0, 765.0], [255.0, 100.0]], np.float32)
+    same = [[alike, bits, axis] for bits in (4, 8) for axis in (0, 1, None)]
     return [
         Case(("value",), {"calls": both}),
         Case(("value",), {"calls": [constant]}),
         Case(("value",), {"calls": [*both, *sided]}),
         Case(("value",), {"calls": [*both, *channel]}),
-        Case(("value",), {"calls": [*again, *sided, *channel, zeros]}),
-        Case(("value",), {"calls": [zeros, one, below, ends]}, fixed=True),
+        Case(("value",), {"calls": [*again, *sided, *channel, tiny, zeros]}),
+        Case(("value",), {"calls": [zeros, one, below, ends, *same]}, fixed=True),
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from autograder.content.lab09.figures import Array, are_near
+from autograder.content.one_at_a_time import one_at_a_time
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -89,9 +90,9 @@ def _near(expected: Array, got: Array) -> bool:
     return are_near(expected, got, 1e-4)
 
 
-def _draw(rng: np.random.Generator, outliers: int) -> list[Any]:
+def _draw(rng: np.random.Generator, outliers: int, b: int = 0, n: int = 0) -> list[Any]:
     """Draw x (b, k) with ordinary values near their codes, int8 weights (n, k), steps (n, 1)."""
-    b, k, n = int(rng.integers(5, 9)), int(rng.integers(12, 18)), int(rng.integers(9, 14))
+    b, k, n = b or int(rng.integers(5, 9)), int(rng.integers(12, 18)), n or int(rng.integers(9, 14))
     codes = rng.integers(-126, 127, (b, k)) + rng.uniform(-0.4, 0.4, (b, k))
     columns = rng.permutation(k)
     # One row has its largest value in an ordinary column, and its sign is drawn.
@@ -116,6 +117,8 @@ def _turned(x: Array, q: Array, scale: Array, threshold: float) -> list[Any]:
 def _cases(rng: np.random.Generator) -> list[Case]:
     without = [_draw(rng, 0) for _ in range(3)]
     with_some = [_draw(rng, count) for count in (1, 2, 3)]
+    single = [_draw(rng, 0, b=1), _draw(rng, 0, n=1), _draw(rng, 0, b=1, n=1)]
+    single_apart = [_draw(rng, 2, n=1)]
     zero_row = _draw(rng, 0)
     zero_row[0][1] = 0
     every = _draw(rng, 2)
@@ -129,11 +132,21 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     )
     near[0][:, np.abs(near[0]).max(axis=0).argmin()] = near[3] / 2  # a large sum, and no outlier
     near[0][np.abs(near[0]).argmax(axis=0)[first[1]], first[1]] = near[3]
+    x, q, scale, _ = with_some[0]
+    apart = one_at_a_time(with_some[0], {0: x[::-1].copy(), 1: -q, 2: 2 * scale, 3: 100.0})
+    x, q, scale, _ = without[0]
+    alike = one_at_a_time(without[0], {0: x[::-1].copy(), 1: -q, 2: 2 * scale})
     return [
         Case((_WITHOUT,), {"calls": without}),
-        Case((_WITHOUT,), {"calls": [*without, _turned(*without[2]), zero_row, near]}),
+        Case(
+            (_WITHOUT,),
+            {"calls": [*without, _turned(*without[2]), zero_row, near, *single, *alike]},
+        ),
         Case((_WITH,), {"calls": with_some}),
-        Case((_WITH,), {"calls": [*with_some, _turned(*with_some[2]), every, high]}),
+        Case(
+            (_WITH,),
+            {"calls": [*with_some, _turned(*with_some[2]), every, high, *single_apart, *apart]},
+        ),
     ]
 
 

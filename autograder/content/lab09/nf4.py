@@ -115,7 +115,8 @@ def _boundaries() -> list[Any]:
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     whole = [_draw(rng, 64 * int(rng.integers(2, 5)), None), _draw(rng, 96, 32)]
-    ragged = [_draw(rng, 64 + int(rng.integers(10, 50)), 64), _draw(rng, 21, 16)]
+    # In blocks of odd sizes a byte holds codes of two blocks.
+    ragged = [_draw(rng, 64 + int(rng.integers(10, 50)), 64), _draw(rng, 21, 16), _draw(rng, 24, 5)]
     empty = _draw(rng, 128, None)
     empty[0][:64] = 0
     return [

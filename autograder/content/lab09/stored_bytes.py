@@ -82,9 +82,11 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     known = [call for n in round_ones for call in calls(n)]
     odd = [call for n in others for call in calls(n)]
     # Of the last, float32 has neither the number itself nor its half.
-    ends = [64 * 256 + 1, 63, 129, 1, 7_000_000_000, 6_738_415_617]
+    ends = [64 * 256 + 1, 63, 129, 1, 0, 7_000_000_000, 6_738_415_617]
     unknown = str(rng.choice(["fp4", "nf8", "uint4", "awq"]))
-    near = [[8, scheme] for scheme in ("int4", "int8_grouped", "nf4_triple", "NF4", "")]
+    # Some begin with a known name or a part of it, end with one, or have a space after it.
+    names = ("int4", "int8_grouped", "nf4_triple", "NF4", "uint8", "int4_double", "nf4 ", "")
+    near = [[8, scheme] for scheme in names]
     return [
         Case(("value",), {"calls": known}),
         Case(("value",), {"calls": [*known, *odd]}),

@@ -159,7 +159,8 @@ def _ternary_cases(rng: np.random.Generator) -> list[Case]:
     def calls() -> list[Any]:
         drawn = [call() for _ in range(3)]
         x, weight, upstream = drawn[0]
-        return [*drawn, [x, 2 * weight[::-1].copy(), upstream]]  # equal shapes, another mean
+        # Equal shapes, and another mean; then the same weight with another x.
+        return [*drawn, [x, 2 * weight[::-1].copy(), upstream], [x[::-1].copy(), weight, upstream]]
 
     return [Case(("value",), {"calls": calls()}) for _ in range(2)]
 

@@ -132,6 +132,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     tensor = [call(bits, None) for bits in (8, 4, 3, 2)]
     channel = [call(bits, axis) for bits in (8, 5) for axis in (0, 1)]
+    channel += [[_draw(rng, 1, 7, 8, 0), 8, 0], [_draw(rng, 7, 1, 8, 1), 8, 1]]  # a single one
     empty_row = call(6, 0)
     empty_row[0][1] = 0
     vector = [*call(7, None)]
@@ -144,12 +145,15 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     one = [np.array([1.0, 0.5, -0.5, -1.0, 0.25], np.float32), 2, None]
     negative = [np.array([-127.0, 60.0, 1.0], np.float32), 8, None]
     zeros = [np.zeros((2, 3), np.float32), 8, None]
+    # The same values, with other bits or another axis. None is near the middle of two codes.
+    alike = np.array([[889.0, 254.0, 508.0], [127.0, -50.0, 84.0]], np.float32)
+    same = [[alike, bits, axis] for bits in (4, 8) for axis in (0, 1, None)]
     return [
         Case(("value",), {"calls": tensor}),
         Case(("value",), {"calls": [*tensor, *channel]}),
         Case(("value",), {"calls": [*again, *channel, vector, tiny]}),
         Case(("value",), {"calls": [*channel, empty_row]}),
-        Case(("value",), {"calls": [ties, low, one, negative, zeros]}, fixed=True),
+        Case(("value",), {"calls": [ties, low, one, negative, zeros, *same]}, fixed=True),
     ]
 
 

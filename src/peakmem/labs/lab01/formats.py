@@ -20,9 +20,10 @@ def rounded(x: float, exponent_bits: int, mantissa_bits: int) -> float:
         return x
     bias = 2 ** (exponent_bits - 1) - 1
     exponent = max(math.frexp(x)[1] - 1, 1 - bias) - mantissa_bits  # of the gap around x
-    nearest = math.ldexp(round(math.ldexp(x, -exponent)), exponent)
-    largest = (2 - 2.0**-mantissa_bits) * 2.0**bias
-    return nearest if abs(nearest) <= largest else math.copysign(math.inf, x)
+    gaps = round(math.ldexp(x, -exponent))
+    if gaps.bit_length() + exponent > bias + 1:  # 2**1024, which ldexp refuses, among others
+        return math.copysign(math.inf, x)
+    return math.ldexp(gaps, exponent)
 
 
 def fields(bits: int) -> str:

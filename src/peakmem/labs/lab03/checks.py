@@ -35,10 +35,11 @@ def values_after(step: Step) -> Callable[..., object]:
     """Return a function that gives a parameter's value after each of some gradients.
 
     It takes the value at the start, the gradients, and the step's options. Returns a sentence
-    instead if the step changes a gradient or a list, leaves a parameter that requires none, or
-    moves it at the end with an lr of 0.
+    instead if the step changes a gradient or a list, leaves a parameter that requires none, leaves
+    gradients switched off, or moves a parameter at the end with an lr of 0.
     """
 
+    @torch.enable_grad()  # at the end all is as before, whatever a step switches off
     def values(start: float, gradients: Sequence[float | None], **options: Any) -> object:
         param = torch.tensor([start], dtype=torch.float64, requires_grad=True)
         state: dict[Any, Any] = {}
@@ -53,6 +54,8 @@ def values_after(step: Step) -> Callable[..., object]:
                 return "a gradient was changed"
             if not (param.requires_grad and param.is_leaf):
                 return "the parameter no longer requires a gradient"
+            if not torch.is_grad_enabled():
+                return "torch no longer records gradients: use `with torch.no_grad():`"
             found.append(round(param.item(), _DIGITS))
         last = param.item()
         step([param], grads, state, **{**options, "lr": 0.0})
@@ -69,6 +72,7 @@ def in_turns(step: Step) -> Callable[[], object]:
     sentence instead if the same parameters take another path with two new states in turns.
     """
 
+    @torch.enable_grad()
     def values() -> object:
         models = [[torch.ones(1, dtype=torch.float64).requires_grad_() for _ in "ab"] for _ in "xy"]
         first = trained(models)
@@ -100,6 +104,7 @@ def in_turns(step: Step) -> Callable[[], object]:
 def on_transposed(step: Step) -> Callable[[], object]:
     """Return a function that gives the moves of a parameter that is not contiguous in memory."""
 
+    @torch.enable_grad()
     def moves() -> object:
         tall = torch.zeros(3, 2, dtype=torch.float64).T.requires_grad_()
         gradient = torch.arange(1.0, 7.0, dtype=torch.float64).view(2, 3)
@@ -127,6 +132,7 @@ def budget_of(step: Step) -> Callable[[], str]:
     All their values are equal, so all have to make the same step.
     """
 
+    @torch.enable_grad()
     def budget() -> str:
         shapes = [(700_000,), (2, 500_000)]  # a vector, and rows, of over 1 MiB
         params = [torch.zeros(shape, requires_grad=True) for shape in shapes]
@@ -193,11 +199,12 @@ def rise_of(step_in_backward: Callable[..., Any]) -> Callable[[], str]:
 
 
 def results_of(train: Callable[..., Any]) -> Callable[[], tuple[float, ...]]:
-    """Return a function that gives a small training's losses and weights."""
+    """Return a function that gives losses and weights of two small trainings."""
 
     def run() -> tuple[float, ...]:
-        small = staged_training(train, width=4, n_layers=2, n_batches=9, seed=0)
-        return (*small["losses"], *small["weights"])
+        sizes = {"width": 4, "n_layers": 2, "seed": 0}
+        odd, even = (staged_training(train, n_batches=n, **sizes) for n in (9, 6))
+        return (*odd["losses"], *odd["weights"], *even["losses"], *even["weights"])
 
     return run
 

@@ -30,12 +30,12 @@ def adam_step(
     its first call before any makes its second.
 
     Returns one dict per model. `parameters` has for each parameter an array with one row per call,
-    its values after the call. `changed` names the first object that a call changed but shouldn't
-    have; None if there is none. `state_used` says whether the state is non-empty at the end. The
-    first one's dict has `stands`: whether one more call, with an lr of 0, leaves the parameters. If
-    models take turns, it also has `restarts`: whether the same parameters, back at their start,
-    take the same path again with each of two new states in turns, and begin it once more with one
-    of these, emptied.
+    its values after the call. `changed` names the first thing that a call changed but shouldn't
+    have, such as "grad_mode"; None if there is none. `state_used` says whether the state is
+    non-empty at the end. The first one's dict has `stands`: whether one more call, with an lr of 0,
+    leaves the parameters. If models take turns, it also has `restarts`: whether the same
+    parameters, back at their start, take the same path again with each of two new states in turns,
+    and begin it once more with one of these, emptied.
     """
     return train_in_turns(student.adam_step, models, options)
 
@@ -47,6 +47,7 @@ def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:
     return [None if (call, i) in skipped else row for i, row in enumerate(rows)]
 
 
+@torch.enable_grad()  # at the end all is as before, whatever a step switches off
 @refusing_optimizers()
 def train_in_turns(
     step: Step, models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
@@ -140,7 +141,7 @@ class _Run:
             return "lists"
         if not all(p.requires_grad and p.is_leaf for p in self.parameters):
             return "requires_grad"
-        return None
+        return None if torch.is_grad_enabled() else "grad_mode"
 
 
 def report_of(noted: list[list[Array]], changed: str | None, state: object) -> dict[str, Any]:

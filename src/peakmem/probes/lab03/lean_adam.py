@@ -21,6 +21,7 @@ __all__ = ["kept_by_python", "large_tensors", "lean_adam_step", "pieces_of", "su
 Array = npt.NDArray[Any]
 
 
+@torch.enable_grad()
 def lean_adam_step(
     student: Namespace,
     models: Sequence[Mapping[str, Any]] | None = None,

@@ -88,7 +88,8 @@ class _StateOnly(torch.optim.Optimizer):
 
 def _built(tree: Any, storages: Sequence[torch.Tensor]) -> Any:
     if is_view(tree):
-        return storages[tree["storage"]].data[tree["start"] : tree["stop"]]
+        # Through `data`, so that no attribute of the view leads to the whole tensor.
+        return storages[tree["storage"]][tree["start"] : tree["stop"]].data
     if isinstance(tree, dict):
         return {key: _built(part, storages) for key, part in tree.items()}
     if isinstance(tree, (list, tuple)):
