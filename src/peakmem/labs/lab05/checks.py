@@ -51,8 +51,8 @@ class Louder(nn.Linear):
 def accumulated(accumulate: Function) -> Function:
     """Return a function (samples, micro_batch, ...) -> (gradient, loss) of a model of one weight.
 
-    The weight is 1, the samples 1, 2, 3, ..., the targets 0. Returns a sentence instead if more
-    than the gradient changes.
+    The weight is 1, the samples 1, 2, 3, ..., the targets 0. A bias of 0 never has a gradient
+    before. Returns a sentence instead if more than the gradient changes.
     """
 
     def run(
@@ -62,9 +62,10 @@ def accumulated(accumulate: Function) -> Function:
         training: bool = False,
         loss_fn: Function = F.mse_loss,
     ) -> object:
-        model = Louder(1, 1, bias=False).train(training)
+        model = Louder(1, 1).train(training)
         model.most = micro_batch
         model.weight.data.fill_(1.0)
+        model.bias.data.zero_()
         model.weight.grad = torch.full((1, 1), before) if before else None
         inputs = torch.arange(1.0, samples + 1)[:, None]
         targets, plain = torch.zeros(samples, 1), without_options(loss_fn)
