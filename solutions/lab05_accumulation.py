@@ -1171,6 +1171,13 @@ self_check(
             label="two features",
         ),
         Case(
+            ([0.0, 0.0, 1.0, 1.0], 2),
+            1.0,
+            "there are other batch norms than BatchNorm1d",
+            {"training": False, "layer": "channels"},
+            label="BatchNorm2d",
+        ),
+        Case(
             ([0.0, 1.0, 2.0, 5.0], 2),
             0.0,
             "layer norm treats each sample by itself",
