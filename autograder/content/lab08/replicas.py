@@ -1,4 +1,8 @@
-"""Exercise: replicas that start equal and average their gradients."""
+"""Exercise: replicas that start equal and average their gradients.
+
+Long because an exercise is one thing: its cases, what each compares, and a message for each
+mistake.
+"""
 
 from __future__ import annotations
 
