@@ -208,6 +208,8 @@ def drawn(run, which):
         return F.dropout(x, 0.5) * torch.rand_like(x)
 
     out = run(fn, run(fn, z))
+    with torch.no_grad():
+        run(fn, z)  # it has no backward
     between = torch.rand(3)
     out.sum().backward()
     return {"gradient": z.grad, "between": between, "after": torch.rand(3)}[which]
@@ -651,6 +653,15 @@ self_check(
         Case((1,), 2, "One layer: one segment of it.", function=least_peak),
         Case((24, 11), 34, "A rounded root isn't always best.", function=least_peak),
         Case((35,), 11, "Two lengths in a row may tie before a better one.", function=least_peak),
+        *(
+            Case(
+                (n,),
+                least,
+                "Try every length: peaks don't fall and rise once.",
+                function=least_peak,
+            )
+            for n, least in ((80, 17), (195, 27))
+        ),
     ],
 )
 if predicted(predicted_length, predicted_least_peak, question="GPT-3's best length and peak"):
@@ -1052,6 +1063,14 @@ self_check(
             wrong={8000: "Tell storages apart by untyped_storage().data_ptr()."},
         ),
         saves(
+            lambda rows: rows @ rows.T,
+            640,
+            "rows and its transpose are one storage.",
+            "rows @ rows.T",
+            rows,
+            wrong={1280: "Tell storages apart by untyped_storage().data_ptr() alone."},
+        ),
+        saves(
             lambda rows: F.linear(rows, weight),
             640,
             "A linear layer saves its input.",
@@ -1200,6 +1219,7 @@ def time_of_plan(stages, budget):
 image_net = [Stage(*numbers) for numbers in lab04.UNEQUAL_STAGES]
 three = [Stage(1, 4, 2), Stage(1, 4, 1), Stage(1, 4, 2)]
 others = [Stage(1, 2, 2), Stage(1, 4, 1), Stage(5, 3, 2)]
+huge = [Stage(1, 4 * 10**10, output * 10**10) for output in (2, 1, 2)]
 quick = [Stage(0.125, 4, output) for output in (2, 1, 1, 2)]
 too_large = {"too large": "A segment joins a plan only if it fits beside the outputs kept before."}
 # Here two small outputs cost less than a large one.
@@ -1223,6 +1243,10 @@ self_check(
             "All fits. Does your function remember a plan for other stages?",
             label="three other stages, 9 bytes",
             wrong=too_large,
+        ),
+        *(
+            Case((huge, budget), 5, "Sizes are bytes: gigabytes, too.", label="three huge stages")
+            for budget in (9 * 10**10, 8 * 10**10 - 1)
         ),
         Case((quick, 12), 0.75, "Times needn't be whole numbers.", label="four quick stages"),
         Case((three, 8), 5, "A peak that equals the budget fits.", label="the example, 8 bytes"),

@@ -712,6 +712,13 @@ self_check(
             label="clipping (4, 3) to length 0.5",
         ),
         Case(
+            ([4.0, 4.0], 2),
+            (1, (0.0,), "update"),
+            "only None means no clipping",
+            {"max_norm": 0.0},
+            label="clipping to length 0",
+        ),
+        Case(
             ([1.0] * 5, 2),
             (3, (1.0, 1.0, 1.0), three),
             "scheduler.step() once after each update",
@@ -1162,6 +1169,13 @@ self_check(
             1.0,
             "the largest over all features, too",
             label="two features",
+        ),
+        Case(
+            ([0.0, 0.0, 1.0, 1.0], 2),
+            1.0,
+            "there are other batch norms than BatchNorm1d",
+            {"training": False, "layer": "channels"},
+            label="BatchNorm2d",
         ),
         Case(
             ([0.0, 1.0, 2.0, 5.0], 2),

@@ -489,6 +489,8 @@ self_check(
         Case((0, 6, 15, 32, 300), "keep", "nothing is saved, so there is nothing to move"),
         Case((1, 0, 900, 32, 300), "swap", "hidden with time to spare: extra time is 0, not less"),
         Case((1, 18.75, 0, 32, 300), "swap", "62.5 ms against 62.5 ms: at equal cost, swap"),
+        Case((1, 18.7499, 0, 32, 300), "recompute", "62.5 ms against 62.4997: don't round"),
+        Case((1e-6, 1.87e-5, 0, 32, 300), "recompute", "62.5 ns against 62.3: don't round"),
         Case((0.001, 0, 0, 32, 300), "recompute", "recomputing costs nothing here"),
         Case((1e-6, 0, 0, 32, 300), "recompute", "1 kB isn't nothing: keep at 0 bytes only"),
     ],

@@ -426,6 +426,11 @@ def unused_gradients():
     return all(gradient is None for gradient in found)
 
 
+def gradients_beside():
+    """Return each rank's gradient of another replica, after a pass in no_sync() of the first."""
+    return [rank["beside"] for rank in replicas(4, 2)]
+
+
 def by_one_process(passes):
     """Return the gradient of the same parameter with the samples of all ranks."""
     model = lab08.replicas.Branches(4, 0)
@@ -479,6 +484,13 @@ self_check(
             "Its gradient is None on all ranks: don't send it, and don't fill it.",
             function=unused_gradients,
             label="unused parameter left alone",
+        ),
+        Case(
+            (),
+            [1.0, 1.0, 1.0],
+            "Keep the switch of no_sync() in self: another replica has its own.",
+            function=gradients_beside,
+            label="another replica in no_sync() of the first",
         ),
         Case(
             (),

@@ -1066,6 +1066,7 @@ def clock_was_read(function, tree):
 
 
 inner = part("block", 100, 200, part("layer", 1000, 0), part("act", 30, 0))
+shared = part("act", 30, 0, calls=2) | {"again": "layer.act"}  # two names lead to it
 self_check(
     seconds_of,
     [
@@ -1096,6 +1097,12 @@ self_check(
             {"": 0.001, "layer": 0.3},
             "Add up all calls.",
             label="a layer called three times",
+        ),
+        Case(
+            (module_times, part("", 5, 5, shared, part("layer", 100, 0))),
+            {"": 0.01, "act": 0.06, "layer": 0.1},
+            "model.named_modules() has each module once, by its first name.",
+            label="a module with two names",
         ),
         Case(
             (module_times, part("", 5, 5, inner)),

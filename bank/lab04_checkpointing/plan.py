@@ -633,3 +633,45 @@ def plan(stages, budget_bytes):
     if best is None:
         raise ValueError(f"no plan fits {budget_bytes} bytes")
     return best
+
+
+# %% wrong: billion_for_infinity
+"""Begins with sums of a billion bytes, which stand for infinity."""
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    least = [(10**9, [])] * n
+    for j in range(n):
+        for i in range(-1, j):
+            held, kept = least[i] if i >= 0 else (0, [])
+            needed = held + sum(stage.saved_bytes for stage in stages[i + 1 : j + 1])
+            total = held + stages[j].output_bytes
+            if needed <= budget_bytes and total < least[j][0]:
+                least[j] = (total, [*kept, j])
+    for last in range(-1, n):
+        held, kept = least[last] if last >= 0 else (0, [])
+        if held + sum(stage.saved_bytes for stage in stages[last + 1 :]) <= budget_bytes:
+            return kept
+    raise ValueError(f"no plan fits {budget_bytes} bytes")
+
+
+# %% wrong: float32
+"""Adds bytes up in float32."""
+import numpy as np
+
+
+def plan(stages, budget_bytes):
+    n = len(stages)
+    saved = np.cumsum([0] + [stage.saved_bytes for stage in stages], dtype=np.float32)
+    least = {-1: (0, [])}
+    for j in range(n):
+        for i, (held, kept) in list(least.items()):
+            total = held + stages[j].output_bytes
+            fits = held + saved[j + 1] - saved[i + 1] <= budget_bytes
+            if fits and (j not in least or total < least[j][0]):
+                least[j] = (total, [*kept, j])
+    for last, (held, kept) in sorted(least.items()):
+        if held + saved[n] - saved[last + 1] <= budget_bytes:
+            return kept
+    raise ValueError(f"no plan fits {budget_bytes} bytes")

@@ -910,3 +910,38 @@ def saved_bytes(fn, *inputs):
     held = [s for s in (r() for r in references) if s is not None]
     own = [s for s in held if not s.is_parameter and not isinstance(s.base, nn.Parameter)]
     return sum({s.tensor.untyped_storage().data_ptr(): s.tensor.untyped_storage().nbytes() for s in held if not s.is_parameter and s.base is None or s.base is not None and not isinstance(s.base, nn.Parameter) and s.base.is_leaf}.values())
+
+
+# %% wrong: shapes_apart
+"""Tells tensors apart by their storage and their shape."""
+
+import weakref
+
+import torch
+from torch import nn
+
+
+class Saved:
+    def __init__(self, tensor):
+        self.tensor = tensor.detach()
+        self.base = tensor._base
+        self.is_parameter = isinstance(tensor, nn.Parameter)
+
+
+def saved_bytes(fn, *inputs) -> int:
+    references = []
+
+    def pack(tensor):
+        saved = Saved(tensor)
+        references.append(weakref.ref(saved))
+        return saved
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved.tensor):
+        result = fn(*inputs)
+    held = [saved for saved in (reference() for reference in references) if saved is not None]
+    sizes = {}
+    for saved in held:
+        if not saved.is_parameter and not isinstance(saved.base, nn.Parameter):
+            storage = saved.tensor.untyped_storage()
+            sizes[storage.data_ptr(), saved.tensor.shape] = storage.nbytes()
+    return sum(sizes.values())

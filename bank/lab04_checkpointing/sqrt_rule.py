@@ -544,3 +544,35 @@ def recomputed_layers(n_layers, segment_length):
 
 def best_segment_length(n_layers, saved=1):
     return math.ceil(math.sqrt(n_layers / saved))
+
+
+# %% wrong: thirds
+"""A search that leaves out a third of the lengths each time. [earns 2]"""
+
+
+def peak_activations(n_layers, segment_length, saved=1):
+    k = min(segment_length, n_layers)
+    s = -(-n_layers // k)
+    r = n_layers - (s - 1) * k
+    if s == 1:
+        return n_layers * saved + 1
+    return max(s + r * saved, s - 1 + k * saved)
+
+
+def recomputed_layers(n_layers, segment_length):
+    k = min(segment_length, n_layers)
+    return (-(-n_layers // k) - 1) * k
+
+
+def best_segment_length(n_layers, saved=1):
+    def peak(k):
+        return peak_activations(n_layers, k, saved)
+
+    low, high = 1, n_layers
+    while high - low > 2:
+        third = (high - low) // 3
+        if peak(low + third) <= peak(high - third):
+            high -= third
+        else:
+            low += third
+    return min(range(low, high + 1), key=peak)

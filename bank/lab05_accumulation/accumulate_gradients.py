@@ -544,3 +544,70 @@ def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
         loss.backward()
         total += loss.item() * share[0]
     return total
+
+
+# %% wrong: keeps_all_or_nothing
+"""Keeps earlier gradients only if every parameter has one. [earns 3]"""
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    params = list(model.parameters())
+    kept = all(p.grad is not None for p in params)
+    old = [p.grad.clone() for p in params] if kept else []
+    for p in params:
+        p.grad = None
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch), strict=True):
+        loss = loss_fn(model(x), y) * (len(x) / len(inputs))
+        loss.backward()
+        total += loss.item()
+    for p, gradient in zip(params, old):
+        p.grad += gradient
+    return total
+
+
+# %% wrong: first_parameter_decides
+"""Looks for an earlier gradient at the first parameter only. [earns 3]"""
+import torch
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    params = list(model.parameters())
+    if params[0].grad is None:
+        for p in params:
+            p.grad = torch.zeros_like(p)
+    total = 0.0
+    for x, y in zip(inputs.split(micro_batch), targets.split(micro_batch), strict=True):
+        loss = loss_fn(model(x), y) * (len(x) / len(inputs))
+        for p, gradient in zip(params, torch.autograd.grad(loss, params), strict=True):
+            p.grad += gradient
+        total += loss.item()
+    return total
+
+
+# %% right: one_sample_each
+"""Runs the samples one by one, whatever a micro-batch may have."""
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total = 0.0
+    for i in range(len(inputs)):
+        loss = loss_fn(model(inputs[i : i + 1]), targets[i : i + 1]) / len(inputs)
+        loss.backward()
+        total += float(loss.detach())
+    return total
+
+
+# %% right: data_loader
+"""A DataLoader cuts the batch."""
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def accumulate_gradients(model, loss_fn, inputs, targets, micro_batch):
+    total = 0.0
+    for x, y in DataLoader(TensorDataset(inputs, targets), batch_size=micro_batch):
+        loss = loss_fn(model(x), y)
+        (loss * x.size(0) / inputs.size(0)).backward()
+        total += loss.item() * x.size(0)
+        del loss
+    return total / inputs.size(0)

@@ -624,3 +624,51 @@ def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100)
         loss.backward()
         total += loss.item() / counted
     return total
+
+
+# %% wrong: keeps_all_or_nothing
+"""Keeps earlier gradients only if every parameter has one."""
+import torch
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counted = (labels != ignore_index).sum().item()
+    if counted == 0:
+        return 0.0
+    params = list(model.parameters())
+    if any(p.grad is None for p in params):
+        for p in params:
+            p.grad = torch.zeros_like(p)
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch), strict=True):
+        logits = model(x).flatten(0, 1)
+        loss = F.cross_entropy(logits, y.flatten(), ignore_index=ignore_index, reduction="sum")
+        loss = loss / counted
+        for p, gradient in zip(params, torch.autograd.grad(loss, params), strict=True):
+            p.grad += gradient
+        total += loss.item()
+    return total
+
+
+# %% right: gathered
+"""Gathers the labels' log-probabilities, and leaves out micro-batches without a counted token."""
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counts = labels.ne(ignore_index)
+    number = int(counts.sum())
+    if not number:
+        return 0.0
+    total = 0.0
+    for start in range(0, len(tokens), micro_batch):
+        part = slice(start, start + micro_batch)
+        count = counts[part]
+        if not count.any():
+            continue
+        places = labels[part].masked_fill(~count, 0)[..., None]
+        logs = model(tokens[part]).log_softmax(-1).gather(-1, places)[..., 0]
+        loss = -(logs * count).sum() / number
+        loss.backward()
+        total += loss.item()
+    return total

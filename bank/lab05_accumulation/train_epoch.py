@@ -943,3 +943,59 @@ def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, sch
             scheduler.step()
         done += len(group) / len(group)
     return done
+
+
+# %% wrong: takes_zero_for_none
+"""Clips only if max_norm is true, which 0.0 isn't. [earns 3]"""
+from itertools import islice
+
+import torch
+
+
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    batches, updates = iter(loader), 0
+    while group := list(islice(batches, accumulation_steps)):
+        for batch in group:
+            (model(*batch) / len(group)).backward()
+        if max_norm:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        if scheduler is not None:
+            scheduler.step()
+        updates += 1
+    return updates
+
+
+# %% right: clips_by_hand
+"""Counts what is pending, divides gradients before the update, and clips them by hand."""
+
+
+def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):
+    pending = updates = 0
+
+    def update():
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        for gradient in gradients:
+            gradient /= pending
+        if max_norm is not None:
+            norm = sum(gradient.square().sum() for gradient in gradients).sqrt()
+            if norm > max_norm:
+                for gradient in gradients:
+                    gradient *= max_norm / norm
+        optimizer.step()
+        for p in model.parameters():
+            p.grad = None
+        if scheduler is not None:
+            scheduler.step()
+
+    for batch in loader:
+        model(*batch).backward()
+        pending += 1
+        if pending == accumulation_steps:
+            update()
+            pending, updates = 0, updates + 1
+    if pending:
+        update()
+        updates += 1
+    return updates

@@ -219,3 +219,26 @@ def worth_swapping(stage, link_bytes_per_s, flops_per_s):
     rate = Decimal(flops_per_s) / Decimal(link_bytes_per_s)
     over = 2 * stage.saved_bytes * rate - stage.hidden_flops
     return ("recompute", "swap")[max(over, 0) <= stage.forward_flops]
+
+
+# %% wrong: nearly_equal
+"""Takes times within a percent of each other for equal."""
+
+
+def worth_swapping(stage, link_bytes_per_s, flops_per_s):
+    if stage.saved_bytes == 0:
+        return "keep"
+    extra = 2 * stage.saved_bytes / link_bytes_per_s - stage.hidden_flops / flops_per_s
+    return "swap" if max(0.0, extra) <= 1.01 * stage.forward_flops / flops_per_s else "recompute"
+
+
+# %% wrong: rounded_times
+"""Rounds times to nanoseconds."""
+
+
+def worth_swapping(stage, link_bytes_per_s, flops_per_s):
+    if stage.saved_bytes == 0:
+        return "keep"
+    extra = 2 * stage.saved_bytes / link_bytes_per_s - stage.hidden_flops / flops_per_s
+    again = stage.forward_flops / flops_per_s
+    return "swap" if round(max(0.0, extra), 9) <= round(again, 9) else "recompute"

@@ -1449,3 +1449,39 @@ class DataParallel(nn.Module):
         self.quiet = True
         yield
         self.quiet = False
+
+
+# %% wrong: shares_its_state
+"""All replicas share a switch, which is the class's. [earns 3]"""
+
+from contextlib import contextmanager
+
+import torch.distributed as dist
+from torch import nn
+
+
+class DataParallel(nn.Module):
+    syncs = True
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        for tensor in [*module.parameters(), *module.buffers()]:
+            dist.broadcast(tensor.data, 0)
+        for p in module.parameters():
+            if p.requires_grad:
+                p.register_post_accumulate_grad_hook(self.average)
+
+    def average(self, p):
+        if DataParallel.syncs:
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+
+    def forward(self, *inputs):
+        return self.module(*inputs)
+
+    @contextmanager
+    def no_sync(self):
+        DataParallel.syncs = False
+        yield
+        DataParallel.syncs = True

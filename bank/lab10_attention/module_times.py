@@ -894,3 +894,70 @@ def module_times(model, x):
         m._forward_hooks.clear()
         m._forward_pre_hooks.clear()
     return seconds
+
+
+# %% right: by_hand
+"""Walks through the children by hand; a module's second name takes no time."""
+import time
+
+
+def module_times(model, x):
+    seconds, running, handles = {}, [], []
+
+    def watch(module, name):
+        seconds[name] = 0.0
+
+        def begin(module, inputs):
+            running.append([time.perf_counter(), 0.0])
+
+        def end(module, inputs, output):
+            start, of_children = running.pop()
+            took = time.perf_counter() - start
+            seconds[name] += took - of_children
+            if running:
+                running[-1][1] += took
+
+        handles.append(module.register_forward_pre_hook(begin))
+        handles.append(module.register_forward_hook(end))
+        for child, part in module.named_children():
+            watch(part, f"{name}.{child}" if name else child)
+
+    watch(model, "")
+    model(x)
+    for handle in handles:
+        handle.remove()
+    return seconds
+
+
+# %% wrong: counts_both_names
+"""Walks through the children by hand, and times a module under each of its names."""
+import time
+
+
+def module_times(model, x):
+    whole, parts, handles = {}, {}, []
+
+    def watch(module, name):
+        whole[name], starts = 0.0, []
+
+        def begin(module, inputs):
+            starts.append(time.perf_counter())
+
+        def end(module, inputs, output):
+            whole[name] += time.perf_counter() - starts.pop()
+
+        handles.append(module.register_forward_pre_hook(begin))
+        handles.append(module.register_forward_hook(end))
+        names = {child: f"{name}.{child}" if name else child for child, _ in module.named_children()}
+        parts[name] = list(names.values())
+        for child, part in module.named_children():
+            watch(part, names[child])
+
+    watch(model, "")
+    model(x)
+    for handle in handles:
+        handle.remove()
+    return {
+        name: took - sum(whole[part] for part in parts[name]) if took else 0.0
+        for name, took in whole.items()
+    }

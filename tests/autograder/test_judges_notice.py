@@ -134,6 +134,10 @@ UNSEEN = [
     Unseen("lab08-sharded_layers", ".shards", OTHER_PART, ("outputs and updates",)),
     Unseen("lab08-sharded_layers", ".sent_bytes", "in the sandbox, the grader counts by itself"),
     Unseen("lab09-adam8bit", ".repeats", LATER),
+    *(
+        Unseen("lab10-module_times", f".seconds.{name}", "no time may be left out", if_missing=True)
+        for name in ("unused", "parts")
+    ),
 ]
 
 Path = tuple[Any, ...]

@@ -46,6 +46,11 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     saved = outputs + rng.integers(90, 110, 20)
     many = Chain(rng.integers(1, 30, 20).tolist(), saved.tolist(), outputs.tolist())
     calls.append([*_listed(many), least_budget(many)])
+    # Gigabytes: more than a large number that stands for infinity, and than float32 tells apart.
+    large = draw_chain(rng, 16)
+    large = Chain(large.times, _gigabytes(large.saved), _gigabytes(large.outputs))
+    lowest = least_budget(large)
+    calls += [[*_listed(large), budget] for budget in (lowest, lowest - 1)]
     for rule in HEURISTICS.values():
         chain, budget = telling(rng, rule)
         calls.append([*_listed(chain), budget])
@@ -54,6 +59,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         # The first ones again: what a single call seems to explain may not explain them all.
         Case(tuple(plan.parts), {"calls": calls}),
     ]
+
+
+def _gigabytes(sizes: Sequence[int]) -> list[int]:
+    return [size * (10**9 + 7) for size in sizes]
 
 
 def _backwards(call: list[Any]) -> list[Any]:

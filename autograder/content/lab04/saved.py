@@ -33,6 +33,8 @@ class _Saved:
     times: int = 1
     #: At how many addresses the saved tensors begin: each slice has its own.
     starts: int = 1
+    #: How many shapes the saved tensors have.
+    shapes: int = 1
     #: Which of the operations that saved it is gone: the "first" or the "last".
     dropped: str = ""
 
@@ -64,6 +66,7 @@ SAVED: dict[str, Callable[[int, int], list[_Saved]]] = {
     "constant's view": lambda r, c: [_Saved("constant", c, whole=3 * c)],
     "result's view": lambda r, c: [_Saved("inner", 2 * r, whole=r * c)],
     "two slices": lambda r, c: [_Saved("input", 2 * r, whole=r * c, times=2, starts=2)],
+    "two shapes": lambda r, c: [_Saved("input", r * c, times=2, shapes=2)],
     "expanded": lambda r, c: [_Saved("input", r * c), _Saved("input", r * c, whole=c)],
     "view": lambda r, c: [_Saved("input", r, whole=r * c)],
     "number": lambda r, c: [_Saved("inner", r * c), *[_Saved("number", 1, size=8)] * 2],
@@ -104,6 +107,7 @@ _WRITTEN = {
     "dropped, then saved": "a function that computes x**2, drops it and returns x**3",
     "saved, then dropped": "a function that computes x**3, then x**2, drops that and returns x**3",
     "two slices": "x[:, :2] ** 2 + x[:, 2:4] ** 2",
+    "two shapes": "x @ x.T",
     "expanded": "lambda x, y: x * y.expand(rows, columns) with a y of one row",
     "mlp": "Linear(c, 4c), ReLU, Linear(4c, c), with x that requires no gradient",
     "layer_norm": "F.layer_norm(x, (columns,))",
@@ -150,6 +154,7 @@ _MUTANTS: dict[str, Callable[..., Any]] = {
         _HELD | {"dropped"}, of=lambda s: s.storage_bytes * s.times
     ),
     "slices_apart": _count(of=lambda s: s.storage_bytes * s.starts),
+    "shapes_apart": _count(of=lambda s: s.storage_bytes * s.shapes),
     "last_saver_only": _count(of=lambda s: s.storage_bytes * (s.dropped != "last")),
     "first_saver_only": _first_saver_only,
     "views_as_small": _count(of=lambda s: s.size * s.elements),
@@ -201,6 +206,8 @@ saved_bytes = Task(
         "count.",
         "slices_apart": "You count two slices of one tensor as two storages. tensor.data_ptr() is "
         "where a slice begins; tensor.untyped_storage().data_ptr() is where its storage does.",
+        "shapes_apart": "You count a tensor and a view of another shape, such as x and x.T, as two "
+        "storages. Tell storages apart by untyped_storage().data_ptr() alone.",
         "last_saver_only": "Several operations may save one storage. You remember the last of them "
         "only, and if that one was dropped, you miss that another still holds the storage.",
         "first_saver_only": "Several operations may save one storage. You remember the first of "

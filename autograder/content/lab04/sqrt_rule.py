@@ -139,6 +139,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     best = [[n] for n in lengths] + [[n, u] for n in (8, 15, 24, 30) for u in (1, 2, 5, 17)]
     best += [[36, 17], [62, 10]]  # where the root of n / saved, rounded, is not among the best
     best += [[35], [63], [119, 2]]  # where two equal peaks in a row are above the least
+    best += [[80], [168], [195]]  # where a search by thirds leaves out the best
     shown = [pairs[0], [*pairs[1], int(rng.integers(2, 18))]]
     return [
         *(Case((_PEAK,), {"calls": [[_PEAK, *pair]]}) for pair in shown),

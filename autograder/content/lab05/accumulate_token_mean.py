@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         micro_batch: int,
         *,
         ignore_index: int | None = None,
-        before: bool = False,
+        before: Sequence[int] = (),
         training: bool = True,
         fixed: bool = False,
     ) -> Case:
@@ -52,7 +52,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         inputs = {
             "embedding": rng.normal(size=shapes[0]),
             "head": rng.normal(size=shapes[1]),
-            "before": [rng.normal(size=shape) for shape in shapes] if before else None,
+            "before": [
+                rng.normal(size=shape) if number in before else None
+                for number, shape in enumerate(shapes)
+            ],
             "tokens": rng.integers(_VOCAB, size=(len(counted), _LENGTH)),
             "labels": _labels(rng, counted, ignored),
             "micro_batch": micro_batch,
@@ -66,12 +69,12 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         case([6, 5, 1, 2, 6, 6], 2),
         case(unequal, 3, training=False),
         case([4, 6, 0, 0, 1, 3], 2),
-        case([5, 2, 3, 6], 2, before=True),
-        case([2, 6, 1, 4, 5], 2, ignore_index=0),
-        case([2, 6, 1, 4], 1, ignore_index=_VOCAB - 1, fixed=True),
+        case([5, 2, 3, 6], 2, before=(0, 1)),
+        case([2, 6, 1, 4, 5], 2, before=(0,), ignore_index=0),
+        case([2, 6, 1, 4], 1, before=(1,), ignore_index=_VOCAB - 1, fixed=True),
         case([3, 1, 6], 8, fixed=True),
         case([0, 0, 0], 2, fixed=True),
-        case([0, 0, 0, 0], 2, before=True, ignore_index=0, fixed=True),
+        case([0, 0, 0, 0], 2, before=(0, 1), ignore_index=0, fixed=True),
     ]
 
 

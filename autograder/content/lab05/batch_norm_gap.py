@@ -61,6 +61,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         mirrored,
         case("batch", 3 * size + 2, size, training="off"),
         case("batch", 4 * size, size, training="mixed"),
+        case("channels", 3 * size + 2, size, training="off"),
         case("layer", 3 * size, size),
         case("none", 3 * size + 1, size, training="off"),
         case("batch", 5 * size, size),

@@ -25,6 +25,7 @@ MUTANTS = (
     "always_scales",
     "schedules_each",
     "never_schedules",
+    "takes_zero_for_none",
     "never_clips",
     "clips_per_group",
     "dirty_at_the_end",
@@ -108,7 +109,9 @@ class _Training:
 
     def _clipped(self, gradients: list[Array]) -> list[Array]:
         limit, length = self._inputs["max_norm"], norm(gradients)
-        if limit is None or (length <= limit and self._mutant != "always_scales"):
+        if limit is None or (limit == 0 and self._mutant == "takes_zero_for_none"):
+            return gradients
+        if length <= limit and self._mutant != "always_scales":
             return gradients
         if self._mutant == "clips_per_group":
             return [gradient * min(limit / norm([gradient]), 1) for gradient in gradients]

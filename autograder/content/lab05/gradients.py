@@ -97,9 +97,10 @@ def weighted(
     return total
 
 
-def as_before(before: Sequence[Array] | None, shapes: Iterable[tuple[int, ...]]) -> list[Array]:
+def as_before(before: Sequence[Array | None], shapes: Iterable[tuple[int, ...]]) -> list[Array]:
     """Return the gradients to start from: zero for missing ones."""
-    return list(before) if before else [np.zeros(shape) for shape in shapes]
+    pairs = zip(before, shapes, strict=True)
+    return [np.zeros(shape) if gradient is None else gradient for gradient, shape in pairs]
 
 
 def gradients_in(value: Any, like: Sequence[Array]) -> list[Array] | None:

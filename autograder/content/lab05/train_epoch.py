@@ -62,6 +62,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         case(_LEFT, steps * groups + 1, steps, clip=0.3, lr_factor=0.5),
         case(_CLIP, steps * groups, steps, clip=0.3, lr_factor=0.5),
         case(_CLIP, steps * groups, steps, clip=10.0),
+        case(_CLIP, steps * groups, steps, clip=0.0),
         case(_CLIP, steps * groups, steps, lr_factor=0.7),
         case(_CLIP, 2 * steps, steps, clip=0.6, fixed=True),
     ]
@@ -187,6 +188,8 @@ train_epoch = Task(
         "Clipping only ever shortens.",
         "clips_per_group": "You clip each parameter, or each of the optimizer's groups, by itself. "
         "max_norm limits the length over all parameters: one call, with model.parameters().",
+        "takes_zero_for_none": "With max_norm=0.0 you don't clip. Zero is a number, though a false "
+        "one: compare with None, `if max_norm is not None`.",
         "never_clips": "max_norm has no effect on the gradients that the optimizer sees. Clip "
         "before its step, not after it.",
         "schedules_each": "Your scheduler steps with each micro-batch. Step it once per update.",

@@ -35,6 +35,11 @@ def _swap_time(stage: Stage, link: float, flops: float) -> float:
 _worth = _decide(_swap_time)
 
 
+def _nearly_equal(stage: Stage, link: float, flops: float) -> str:
+    near = _swap_time(stage, link, flops) <= 1.01 * stage["forward_flops"] / flops
+    return "swap" if near and stage["saved_bytes"] else _worth(stage, link, flops)
+
+
 def _tie_recomputes(stage: Stage, link: float, flops: float) -> str:
     equal = _swap_time(stage, link, flops) == stage["forward_flops"] / flops
     return "recompute" if equal and stage["saved_bytes"] else _worth(stage, link, flops)
@@ -77,6 +82,7 @@ _MUTANTS: dict[str, Callable[..., str]] = {
     "hides_twice": _decide(
         lambda s, link, f: 2 * max(0.0, s["saved_bytes"] / link - s["hidden_flops"] / f)
     ),
+    "nearly_equal": _nearly_equal,
     "tie_recomputes": _tie_recomputes,
     "tie_recomputes_unless_free": _tie_recomputes_unless_free,
     "never_keeps": _without_keep,
@@ -132,6 +138,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         [_stage(2**20, 0, 2**44), 2.0**34, 2.0**44],  # all hidden, nothing to recompute
         [_stage(2**20, 0, 0), 2.0**34, 2.0**44],  # nothing hidden, nothing to recompute
         [_stage(2**30, 2**42, 0), 2.0**32, 2.0**44],  # 0.5 against 0.25
+        [_stage(2**30, 2**42 - 2**24, 0), 2.0**33, 2.0**44],  # 0.25 against a little less
+        [_stage(2**8, 2**19 - 2**9, 0), 2.0**34, 2.0**44],  # 30 ns against a little less
     ]
     nothing = [_stage(0, 2**40, 0), _stage(0, 0, 0), _stage(0, 2**44, 2**44)]
     return [
@@ -168,6 +176,8 @@ worth_swapping = Task(
         "take hidden_flops / flops_per_s seconds.",
         "hides_twice": "Your function subtracts the hidden compute once for each copy. The copies "
         "take the link one after the other, so subtract it once from the time of both.",
+        "nearly_equal": "Your function takes nearly equal times for equal. If recomputing costs "
+        "less, however little, the answer is 'recompute': compare the times as they are.",
         "tie_recomputes": "Where both cost the same, the answer is 'swap'.",
         "tie_recomputes_unless_free": "Where both cost the same, the answer is 'swap', whether or "
         "not that cost is 0.",

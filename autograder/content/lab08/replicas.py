@@ -1,4 +1,8 @@
-"""Exercise: replicas that start equal and average their gradients."""
+"""Exercise: replicas that start equal and average their gradients.
+
+Long because an exercise is one thing: its cases, what each compares, and a message for each
+mistake.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +55,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     start = _start(models, ranks)  # before the models get the ranks' own tensors
     gradients = _gradients(inputs, models, ranks)
     if _NO_SYNC in case.parts:
-        return {_NO_SYNC: gradients}
+        return {_NO_SYNC: _beside(ranks) if gradients.ok else gradients}
     if gradients.ok:
         gradients = _untouched(models[0], ranks)
     return {_START: start, _GRADIENTS: gradients}
@@ -61,7 +65,7 @@ def _has_form(ranks: Any, models: Sequence[nn.Module]) -> TypeGuard[list[dict[st
     def is_one(rank: Any, model: nn.Module) -> bool:
         return (
             isinstance(rank, dict)
-            and rank.keys() == {"start", "gradients"}
+            and rank.keys() - {"beside"} == {"start", "gradients"}
             and isinstance(rank["start"], dict)
             and rank["start"].keys() == model.state_dict().keys()
             and isinstance(rank["gradients"], dict)
@@ -179,6 +183,19 @@ def _gradients(
     return Finding(False, said, tuple(known))
 
 
+def _beside(ranks: Sequence[Mapping[str, Any]]) -> Finding:
+    """Another replica averages, though the first one is in no_sync(): 0, 1, 2, ... on the ranks."""
+    right = (len(ranks) - 1) / 2
+    for number, rank in enumerate(ranks):
+        got = rank.get("beside")
+        if type(got) is not float or not np.isclose(got, right):
+            said = (
+                f"In no_sync() of one replica, another one's gradient on rank {number} isn't the "
+            )
+            return Finding(False, f"{said}mean.", ("shares_its_state",))
+    return Finding(True)
+
+
 def _untouched(model: nn.Module, ranks: Sequence[Mapping[str, Any]]) -> Finding:
     """What no rank used has no gradient; elsewhere, zeros count as none."""
     for name, p in model.named_parameters():
@@ -281,6 +298,8 @@ data_parallel = Task(
         "sums": "These are sums over ranks. Divide by the world size for the mean.",
         "never_again": "Ranks don't talk again after no_sync(). Turn the exchange on where the "
         "block ends, and average all of .grad.",
+        "shares_its_state": "no_sync() of one replica silences another one, too. Keep the switch "
+        "in self, not in the class or in a global variable.",
         "own": "Each rank has its own gradients only: nothing was exchanged.",
         "divided_twice": "You divide by the world size twice.",
         "last_pass": "Your gradients are those of the last pass only. They add up until zeroed.",

@@ -37,22 +37,22 @@ PASSES = {
     "lab03-lean_adam_step/wrong_in_a_thread": "the meter sees one thread; the kernel sees all",
     # Lab 4
     "lab04-checkpoint/wrong_torchs_own": "it is right; the grader sees torch's checkpoint",
-    "lab04-checkpoint/wrong_torchs_own_by_data": "it is right; the grader sees torch's checkpoint",
     "lab04-run_in_segments/wrong_torchs_own": "it is right; the grader sees torch's checkpoint",
-    "lab04-run_in_segments/wrong_torchs_own_by_data": "it is right; the grader sees torch's",
+    "lab04-checkpoint/wrong_torchs_own_by_data": "it is right; the grader sees torch's checkpoint",
+    "lab04-run_in_segments/wrong_torchs_own_by_data": "it is right; the grader sees torch's own",
     # Lab 5
     # Lab 6
     "lab06-offloaded_adam/wrong_last_one_kept_in_numpy": "of numpy's memory, the peak is metered",
     # Lab 7
     # Lab 8
     "lab08-ring_all_reduce/wrong_library": "it sums right; the grader sees dist.all_reduce",
-    "lab08-ring_all_reduce/wrong_library_by_data": "it sums right; the grader sees all_reduce",
-    "lab08-data_parallel/wrong_torchs_own_by_data": "it is right; the grader sees torch's",
+    "lab08-ring_all_reduce/wrong_library_by_data": "it sums right; the grader sees the operator",
+    "lab08-data_parallel/wrong_torchs_own_by_data": "it is right; the grader sees torch's wrapper",
     # Lab 9
     "lab09-adam8bit/wrong_other_defaults": "only the grader runs it again with them written out",
     # Lab 10
     "lab10-tiled_attention/wrong_torchs_own": "it is right; the grader sees torch's attention",
-    "lab10-tiled_attention/wrong_torchs_own_by_data": "it is right; the grader sees torch's",
+    "lab10-tiled_attention/wrong_torchs_own_by_data": "it is right; the grader sees the operator",
 }
 ENTRIES = [
     pytest.param(lab, entry, id=entry.label)

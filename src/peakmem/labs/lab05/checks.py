@@ -51,8 +51,8 @@ class Louder(nn.Linear):
 def accumulated(accumulate: Function) -> Function:
     """Return a function (samples, micro_batch, ...) -> (gradient, loss) of a model of one weight.
 
-    The weight is 1, the samples 1, 2, 3, ..., the targets 0. Returns a sentence instead if more
-    than the gradient changes.
+    The weight is 1, the samples 1, 2, 3, ..., the targets 0. A bias of 0 never has a gradient
+    before. Returns a sentence instead if more than the gradient changes.
     """
 
     def run(
@@ -62,9 +62,10 @@ def accumulated(accumulate: Function) -> Function:
         training: bool = False,
         loss_fn: Function = F.mse_loss,
     ) -> object:
-        model = Louder(1, 1, bias=False).train(training)
+        model = Louder(1, 1).train(training)
         model.most = micro_batch
         model.weight.data.fill_(1.0)
+        model.bias.data.zero_()
         model.weight.grad = torch.full((1, 1), before) if before else None
         inputs = torch.arange(1.0, samples + 1)[:, None]
         targets, plain = torch.zeros(samples, 1), without_options(loss_fn)
@@ -217,7 +218,7 @@ def searches(largest_micro_batch: Function) -> Function:
     ) -> object:
         sizes: list[int] = []
 
-        def once(m: int) -> None:
+        def once(m: int) -> object:
             if not 1 <= operator.index(m) <= upper:  # a TypeError for 2.5: half a sample
                 raise ValueError(f"run({m}) was called, but sizes go from 1 to {upper}")
             sizes.append(m)
@@ -227,6 +228,7 @@ def searches(largest_micro_batch: Function) -> Function:
                 raise error("out of memory? No, this is a bug")
             if m > room:
                 raise OutOfMemory("aten::bmm asked for too much")
+            return m % 2 or None  # which says nothing
 
         try:
             found = largest_micro_batch(once, upper)
@@ -254,9 +256,14 @@ def gap_of(batch_norm_gap: Function) -> Function:
         values: Sequence[Any], micro_batch: int, training: bool = True, layer: str = "batch"
     ) -> object:
         x = torch.tensor(values).reshape(len(values), -1)
-        norm = nn.BatchNorm1d(x.shape[1]) if layer == "batch" else nn.LayerNorm(x.shape[1])
+        width = x.shape[1]
+        norms = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm, "channels": nn.BatchNorm2d}
+        norm = norms[layer](width)
         # Layers within layers have modes, too.
-        model = nn.Sequential(nn.Sequential(norm), nn.Identity()).train(training)
+        layers = nn.Sequential(norm)
+        if layer == "channels":  # the same, for images of one pixel
+            layers = nn.Sequential(nn.Unflatten(1, (width, 1, 1)), norm, nn.Flatten())
+        model = nn.Sequential(layers, nn.Identity()).train(training)
         norm.train(not training)  # a layer in a different mode from the rest
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)

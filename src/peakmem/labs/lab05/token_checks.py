@@ -18,21 +18,22 @@ _DIGITS = 4
 
 
 class Table(nn.Embedding):
-    """Its logits for a token are the token's row. It takes up to `most` at a time."""
+    """Its logits for a token are the token's row and a shift. It takes up to `most` at a time."""
 
     def __init__(self, most: int, training: bool = True) -> None:
         super().__init__(3, 2)
         self.weight.data = torch.tensor([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+        self.shift = nn.Parameter(torch.zeros(2))
         self.most = most
         self.caller_trains = training
         self.train(training)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the rows of the tokens."""
+        """Return the rows of the tokens, shifted."""
         check_size(tokens, self.most)
         if self.training != self.caller_trains:
             raise ValueError("the mode is the caller's to set: no train() or eval() in here")
-        return super().forward(tokens)
+        return super().forward(tokens) + self.shift
 
 
 TOKENS = torch.tensor([[0, 1, 2], [2, 2, 2], [1, 1, 1]])

@@ -116,6 +116,7 @@ _FUNCTIONS: dict[str, Callable[[int, int], tuple[Any, ...]]] = {
     "result's view": lambda r, c: ((lambda x: (x + 1)[:, :2] ** 2), _x(r, c)),
     "view": lambda r, c: ((lambda x: x[:, :1] ** 2), _x(r, c)),
     "two slices": lambda r, c: ((lambda x: x[:, :2] ** 2 + x[:, 2:4] ** 2), _x(r, c)),
+    "two shapes": lambda r, c: ((lambda x: x @ x.T), _x(r, c)),
     "expanded": lambda r, c: ((lambda x, y: x * y.expand(r, c)), _x(r, c), _x(1, c)),
     "number": lambda r, c: ((lambda x: torch.exp(2.5 * x) / 3.0), _x(r, c)),
     "dropped": lambda r, c: (_branch_dropped, _x(r, c)),

@@ -25,7 +25,7 @@ def batch_norm_gap(
     x: Array,
     micro_batch: int,
 ) -> dict[str, Any]:
-    """Call `batch_norm_gap` on two layers with a norm between: "batch", "layer" or "none".
+    """Call `batch_norm_gap` on a model of `normed_perceptron`.
 
     The model looks like a partly trained one: it has gradients and changed running statistics. With
     `training` "mixed", the norm is in evaluation mode and the rest in training mode, like a frozen

@@ -46,8 +46,8 @@ def accumulate_gradients(
 ) -> dict[str, Any]:
     """Call `accumulate_gradients` on a `small` model, or on a `large` one.
 
-    `small` has the `weights` of a perceptron, the gradients `before` the call (None, or one for
-    each weight), `inputs`, `targets`, the name of a `loss`, and whether the model is in `training`
+    `small` has the `weights` of a perceptron, their gradients `before` the call (each may be
+    None), `inputs`, `targets`, the name of a `loss`, and whether the model is in `training`
     mode. Returns `value` (the result), `sizes` (of the model's batches), `waiting` (the number of
     graphs waiting for their backward when a forward began), `changed` (objects that changed but
     shouldn't have) and the `gradients`; for a `large` model, if `metered`, also `rise_bytes`, the
@@ -71,7 +71,7 @@ def accumulate_token_mean(
     student: Namespace,
     embedding: Array,
     head: Array,
-    before: Sequence[Array] | None,
+    before: Sequence[Array | None],
     tokens: Array,
     labels: Array,
     micro_batch: int,
@@ -90,10 +90,9 @@ def accumulate_token_mean(
     return report(student.accumulate_token_mean(model, *given, micro_batch, **options))
 
 
-def _set_gradients(model: nn.Module, before: Sequence[Array] | None) -> None:
-    if before is not None:
-        for parameter, gradient in zip(model.parameters(), before, strict=True):
-            parameter.grad = torch.tensor(gradient)
+def _set_gradients(model: nn.Module, before: Sequence[Array | None]) -> None:
+    for parameter, gradient in zip(model.parameters(), before, strict=True):
+        parameter.grad = None if gradient is None else torch.tensor(gradient)
 
 
 def _watched(model: nn.Module, given: tuple[Tensor, ...]) -> Callable[[Any], dict[str, Any]]:

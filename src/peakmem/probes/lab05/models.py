@@ -77,11 +77,19 @@ def large_run(
 
 
 def normed_perceptron(weights: Sequence[Array], norm: str) -> nn.Sequential:
-    """Return two linear layers with a norm and tanh between: norm "batch", "layer" or "none"."""
+    """Return two linear layers with a norm and tanh between.
+
+    The norm is "batch", "channels" (the same, for images of one pixel), "layer" or "none".
+    """
     first, last = perceptron(weights[:1]), perceptron(weights[1:])
     width = weights[0].shape[0]
     between: dict[str, Callable[[], nn.Module]] = {
         "batch": lambda: nn.BatchNorm1d(width, dtype=torch.float64),
+        "channels": lambda: nn.Sequential(
+            nn.Unflatten(1, (width, 1, 1)),
+            nn.BatchNorm2d(width, dtype=torch.float64),
+            nn.Flatten(),
+        ),
         "layer": lambda: nn.LayerNorm(width, dtype=torch.float64),
         "none": nn.Identity,
     }

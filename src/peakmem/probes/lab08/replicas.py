@@ -99,12 +99,15 @@ def run_replicas(
     The first `quiet` passes are within no_sync(), two in each block. Several passes, unless the run
     is `brief`, come after another one and zero_grad(), which a wrapper has to forget. Returns for
     each of the `ranks` its `start`, the model's tensors by name after wrapping, and its `gradients`
-    at the end, both through `told`. With `measure`, also each rank's `sent_bytes`, and how many of
-    them were `quiet_sent_bytes`, sent within no_sync().
+    at the end, both through `told`. If some passes are quiet, and the run isn't `brief`, `beside`
+    is another replica's gradient after a pass within no_sync() of the first one. With `measure`,
+    returns also each rank's `sent_bytes`, and how many of them were `quiet_sent_bytes`, sent within
+    no_sync().
     """
     sizes = (width, passes, seed, quiet, brief)
     found = run_ranks(_trained, world, wrap, *sizes, measure, ask=ask)
-    ranks = [{name: rank[name] for name in ("start", "gradients")} for rank in found]
+    names = ("start", "gradients", "beside")
+    ranks = [{name: rank[name] for name in names if name in rank} for rank in found]
     figures = ("sent_bytes", "quiet_sent_bytes") if measure else ()
     return {"ranks": ranks, **{name: [rank[name] for rank in found] for name in figures}}
 
@@ -127,6 +130,13 @@ def _trained(
         if passes > 1 and not brief:
             add_up([passes])
             model.zero_grad()
+        beside = {}
+        if quiet and not brief:
+            other = nn.Linear(1, 1, bias=False)
+            replica = wrap(other)
+            with wrapped.no_sync():
+                replica(torch.tensor([[float(rank)]])).sum().backward()
+            beside["beside"] = None if other.weight.grad is None else other.weight.grad.item()
         before = written_bytes()
         for first in range(0, quiet, 2):
             with wrapped.no_sync():
@@ -134,6 +144,6 @@ def _trained(
         quiet_sent = sent_since(before)
         add_up(range(quiet, passes))
         gradients = {name: told(p.grad, brief) for name, p in model.named_parameters()}
-        return {"start": start, "gradients": gradients, "quiet_sent_bytes": quiet_sent}
+        return {"start": start, "gradients": gradients, **beside, "quiet_sent_bytes": quiet_sent}
 
     return metered(run, measure=measure)

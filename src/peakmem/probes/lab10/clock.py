@@ -49,8 +49,9 @@ class _Worker(nn.Module):
     """A module whose forward takes some milliseconds before and after its children's forwards.
 
     `spec` has the `name`, `before` and `after`, how often the parent calls it (`calls`, possibly
-    0), and `children`. Children of a `list` are in an nn.ModuleList, which has no forward. What
-    the spec says can't be read from the module.
+    0), `children`, and perhaps another name in the parent that leads to it `again`. Children of a
+    `list` are in an nn.ModuleList, which has no forward. What the spec says can't be read from the
+    module.
     """
 
     def __init__(self, spec: Spec, clock: _Clock) -> None:
@@ -62,6 +63,10 @@ class _Worker(nn.Module):
         else:
             for name, part in parts.items():
                 self.add_module(name, part)
+            for child in spec["children"]:
+                if "again" in child:
+                    owner, _, name = child["again"].rpartition(".")
+                    self.get_submodule(owner).add_module(name, parts[child["name"]])
 
         def work(x: Tensor) -> Tensor:
             clock.advance(spec["before"])
