@@ -87,7 +87,7 @@ peakmem.lab("lab01_formats")
 # Sign-magnitude has two zeros, two's complement one.
 #
 # Write `integer_value(bits, width, encoding)`:
-# - `bits` is the pattern, an integer of `width` bits, for any `width`.
+# - `bits` is the pattern, an integer of `width` bits, for any `width` from 2 on.
 # - `encoding` is `"unsigned"`, `"sign-magnitude"`, or `"twos-complement"`. The stub refuses any other.
 # - Return a Python integer. Both zeros are 0.
 #
@@ -138,8 +138,6 @@ self_check(
             (0x00FF, 16, "twos-complement", 255, "the highest bit is bit width - 1"),
             (0b10110001, 16, "twos-complement", 177, "the highest bit is bit width - 1"),
             (0b101, 3, "twos-complement", -3, "width may be any number of bits"),
-            (0b1, 1, "twos-complement", -1, "one bit is the highest, worth -1"),
-            (0b1, 1, "sign-magnitude", 0, "the sign alone, so the magnitude is 0"),
             (2**60 - 1, 60, "unsigned", 2**60 - 1, "floats and int32 are too short"),
         ]
     ]
@@ -206,7 +204,6 @@ self_check(
         Case((0b1011, 8, 0), 11.0, "the sign is bit width - 1"),
         Case((0b1011, 4, 1), -2.5, "-5 / 2"),
         Case((0b1000, 4, 4), -0.5, "all are fraction bits, and the highest is the sign"),
-        Case((0b1, 1, 0), -1.0, "width may be any number of bits, as in 1.1"),
         Case((0x7FFFFFFF, 32, 31), 1 - 2.0**-31, "don't round: a Python float holds all of it"),
     ],
 )

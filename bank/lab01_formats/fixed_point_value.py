@@ -141,8 +141,8 @@ def fixed_point_value(bits, width, fraction_bits):
     return (bits - (bits >> width - 1 << width)) / 2**fraction_bits
 
 
-# %% wrong: digits_after_the_sign
-"""Reads the digits after the first one, of which there are none in one bit."""
+# %% right: digits_after_the_sign
+"""Reads the digits after the first one, the sign."""
 
 
 def fixed_point_value(bits, width, fraction_bits):

@@ -339,8 +339,8 @@ def integer_value(bits, width, encoding):
         raise ValueError(encoding) from None
 
 
-# %% wrong: digits_after_the_sign
-"""Reads the digits after the first one, of which there are none in one bit."""
+# %% right: digits_after_the_sign
+"""Reads the digits after the first one, the sign."""
 
 
 def integer_value(bits, width, encoding):

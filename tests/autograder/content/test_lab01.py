@@ -126,7 +126,7 @@ def integer_by_bytes(bits: int, width: int, encoding: str) -> int:
         return struct.unpack(">q", at_the_top)[0] >> spare
     if encoding == "sign-magnitude":
         text = f"{bits:0{width}b}"
-        return int("+-"[int(text[0])] + "0" + text[1:], 2)
+        return int("+-"[int(text[0])] + text[1:], 2)
     raise ValueError(encoding)
 
 
