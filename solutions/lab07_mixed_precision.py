@@ -253,6 +253,7 @@ self_check(
         Case(([0.5, -3.0],), 16384, "the sign doesn't matter: -3 overflows too"),
         Case(([1.0, 1.0], [3.0], 1.0), 16384, "look at all tensors; a number is one, too"),
         Case(([3.0] * 16,), 16384, "the largest value decides, not a norm"),
+        Case(([[3.0, 0.0], [0.0, 0.0]],), 16384, "of a matrix, too, each value counts by itself"),
         Case(([65519.0],), 1, "65519 rounds to 65504, which is finite"),
         Case(([65519.99],), 1, "anything below 65520 is finite"),
         Case(([65520.0],), 0.5, "65520 rounds to inf; scales may be below 1"),
@@ -1269,7 +1270,9 @@ def trace_of(module, x, dtype):
 
 def left_behind(module, x):
     """Return what a call leaves: hooks, what has changed, and whether the RNG state is kept."""
+    module[1].eval()  # as a frozen layer is
     before = copy.deepcopy(module.state_dict())
+    modes = [part.training for part in module.modules()]
     others = module[0].register_forward_hook(lambda *_: None)
     torch.rand(1)  # so that the state isn't that of a seed
     state = torch.get_rng_state()
@@ -1277,7 +1280,8 @@ def left_behind(module, x):
     torch.set_rng_state(state)
     dtype_trace(module, x, torch.bfloat16)
     changed = [name for name, value in module.state_dict().items() if (value != before[name]).any()]
-    changed += [] if module.training else ["training mode"]
+    changed += [] if [part.training for part in module.modules()] == modes else ["training mode"]
+    changed += [] if all(p.requires_grad for p in module.parameters()) else ["requires_grad"]
     hooks = sum(len(part._forward_hooks) for part in module.modules()) - 1  # the one from before
     others.remove()
     return hooks, changed, torch.equal(torch.rand(1), expected)
@@ -1315,10 +1319,10 @@ self_check(
             },
         ),
         Case(
-            (nn.Sequential(Residual()), rows, torch.bfloat16),
-            [(f"0.{name}", dtype) for name, dtype in trace],
+            (nn.Sequential(nn.Sequential(Residual())), rows, torch.bfloat16),
+            [(f"0.0.{name}", dtype) for name, dtype in trace],
             "names are those of named_modules()",
-            label="a block within a model",
+            label="a block within a part of a model",
         ),
         Case(
             (batch_norm, rows),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import warnings
 from functools import cache
 from typing import Any
 
 import matplotlib
 import pytest
+import torch
 
 from autograder.content import find_lab, find_task, lab_names
 from autograder.trials.answer_bank import read_bank
@@ -90,7 +92,12 @@ def _passes(lab: str, entry: Entry) -> bool:
     names = dict(_names(lab))
     source = "".join(cell_of(solved(lab), f"{entry.task}-check")["source"])
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        # An answer may leave gradients switched off, or use what is deprecated.
+        with (
+            torch.enable_grad(),
+            warnings.catch_warnings(action="ignore"),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
             for cell in (entry.source, source):  # not with this module's future annotations
                 exec(compile(cell, "<cell>", "exec", dont_inherit=True), names)
     except Exception:  # an answer may raise anything
