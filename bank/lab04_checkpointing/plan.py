@@ -228,7 +228,7 @@ def plan(stages, budget_bytes):
 
 
 # %% wrong: first_found
-"""The right recursion, but the first way to an index stays."""
+"""The right recursion, but the first way to an index stays. [earns 2]"""
 
 
 def plan(stages, budget_bytes):
@@ -612,7 +612,7 @@ def plan(stages, budget_bytes):
 
 
 # %% wrong: whole_times
-"""Compares times as whole numbers. [earns 2]"""
+"""Compares times as whole numbers. [earns 4]"""
 
 
 def plan(stages, budget_bytes):
