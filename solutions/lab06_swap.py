@@ -193,6 +193,9 @@ def values_after(gradients, **options):
         values.append(round(param.item(), 6))
         if given is not None and (param.grad is None or not torch.equal(param.grad, given)):
             return "step() changed a gradient: only zero_grad() frees it"
+    if not torch.is_grad_enabled():
+        torch.set_grad_enabled(True)
+        return "torch no longer records gradients: use `with torch.no_grad():`"
     return values
 
 

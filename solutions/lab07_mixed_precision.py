@@ -680,6 +680,9 @@ def after(values, gradients, lr, **dtype):
             right = None if gradient is None else torch.tensor(gradient, dtype=low).reshape(-1)
             param.grad = right
         weights.step()
+    if not torch.is_grad_enabled():
+        torch.set_grad_enabled(True)
+        return "torch no longer records gradients"
     if any(tensor.dtype != torch.float32 for tensor in weights.master):
         return "the masters are not float32"
     if not all(p.dtype == low and p.is_leaf and p.requires_grad for p in weights.params):
@@ -699,6 +702,7 @@ def after(values, gradients, lr, **dtype):
 
 SMALL = "update in float32, under torch.no_grad(), and never read masters back from the copy"
 SAID = {
+    "torch no longer records gradients": "use `with torch.no_grad():`, which ends",
     "the masters are not float32": "load keeps float32 copies",
     "the params are not leaves in dtype with requires_grad": "detach, cast, then requires_grad_()",
     "the tensors that were given to load have changed": "clone them in load",

@@ -639,6 +639,10 @@ def zero_grad_leaves(world):
     return [number for number, rank in enumerate(stepped(world)["ranks"]) if rank["left"]]
 
 
+def records(world):
+    return all(rank["records"] for rank in stepped(world)["ranks"])
+
+
 def kept(world):
     shapes, steps = [[512, 512], [513]], [[], []]
     found = lab08.run_adam(ShardedAdam, world, shapes, steps, {}, 0, large=True)
@@ -700,6 +704,13 @@ self_check(
             "Set each p.grad to None.",
             function=zero_grad_leaves,
             label="no gradients after zero_grad()",
+        ),
+        Case(
+            (2,),
+            True,
+            "Use `with torch.no_grad():`, which ends.",
+            function=records,
+            label="gradients are still recorded",
         ),
         Case(
             (2,),

@@ -1590,3 +1590,54 @@ class ShardedAdam:
     def zero_grad(self):
         for p in self.params:
             p.grad = None
+
+
+# %% wrong: recording_left_off
+"""Leaves gradients switched off. [earns 3]"""
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedAdam:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params = list(params)
+        self.lr, self.betas, self.eps = lr, betas, eps
+        self.state = {}
+
+    def _bounds(self, p):
+        n, world = p.numel(), dist.get_world_size()
+        size = -(-n // world)
+        lo = min(n, dist.get_rank() * size)
+        hi = min(n, lo + size)
+        return lo, hi, size
+
+    def step(self):
+        torch.set_grad_enabled(False)
+        b1, b2 = self.betas
+        for i, p in enumerate(self.params):
+            if p.grad is None:
+                continue
+            if True:
+                lo, hi, size = self._bounds(p)
+                g = p.grad.flatten()[lo:hi]
+                if p not in self.state:
+                    self.state[p] = [0, torch.zeros(hi - lo), torch.zeros(hi - lo)]
+                s = self.state[p]
+                s[0] += 1
+                m, v = s[1], s[2]
+                m.mul_(b1).add_(g, alpha=1 - b1)
+                v.mul_(b2).addcmul_(g, g, value=1 - b2)
+                mine = torch.zeros(size)
+                w = p.flatten()[lo:hi]
+                mine[: hi - lo] = w - self.lr * (m / (1 - b1 ** s[0])) / (
+                    (v / (1 - b2 ** s[0])).sqrt() + self.eps
+                )
+                full = torch.zeros(size * dist.get_world_size())
+                full[dist.get_rank() * size :][:size] = mine
+                dist.all_reduce(full)
+                p.data = full[: p.numel()].reshape(p.shape).clone()
+
+    def zero_grad(self):
+        for p in self.params:
+            p.grad = None

@@ -97,6 +97,8 @@ def _complaint(part: str, case: Case, right: Mapping[str, Any], got: Mapping[str
         )
     if part == _FIRST and got["changed"]:
         return "Your class changed the tensors that were given to load."
+    if not got["records"]:
+        return "After your step torch no longer records gradients. Use `with torch.no_grad():`."
     for index, (expected, found) in enumerate(zip(right["steps"], got["steps"], strict=True)):
         when = f"after step {index} of {len(right['steps']) - 1}" if index else "after load"
         for name in ("masters", "params"):
@@ -154,14 +156,20 @@ def _readable(case: Case, value: Any) -> bool:
     count = len(case.inputs["gradients"]) + 1
     return (
         isinstance(value, dict)
-        and value.keys() == {"steps", "forms", "changed"}
+        and value.keys() == {"steps", "forms", "changed", "records"}
         and isinstance(value["forms"], list)
-        and all(type(flag) is bool for flag in (*value["forms"], value["changed"]))
+        and all(
+            type(flag) is bool for flag in (*value["forms"], value["changed"], value["records"])
+        )
         and isinstance(value["steps"], list)
         and len(value["steps"]) == count == len(value["forms"])
         and all(isinstance(s, dict) and s.keys() == {"masters", "params"} for s in value["steps"])
         and all(_arrays(step[name]) for step in value["steps"] for name in step)
     )
+
+
+def _is_flag(value: object) -> bool:
+    return type(value) is bool
 
 
 def _arrays(values: Any) -> bool:

@@ -168,6 +168,9 @@ def _equal(inputs: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Fin
         return Finding(False, f"{about} step() changed gradients.", ("gradients_changed",))
     if any(rank.get("left") is not False for rank in ranks):
         return Finding(False, f"{about} zero_grad() left gradients.", ("gradients_left",))
+    if any(rank.get("records") is not True for rank in ranks):
+        said = f"{about} torch no longer records gradients. Use `with torch.no_grad():`."
+        return Finding(False, said)
     return Finding(True)
 
 

@@ -53,6 +53,7 @@ def offloaded_adam(
     return _large_steps(student.OffloadedAdam, options or {}, metered=metered, **large)
 
 
+@torch.enable_grad()  # at the end all is as before, whatever a step switches off
 @refusing_optimizers()
 def _train(
     make: Callable[..., Any], models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
@@ -91,6 +92,8 @@ class _AdamRun:
             if row is None or ((g := parameter.grad) is not None and torch.equal(g, row)):
                 continue
             self.changed = self.changed or "gradients"
+        if not torch.is_grad_enabled():
+            self.changed = self.changed or "grad_mode"
         self.noted.append([p.detach().numpy().copy() for p in self.parameters])
 
     def report(self) -> dict[str, Any]:

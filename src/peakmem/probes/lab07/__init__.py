@@ -84,6 +84,7 @@ def _equal(tensor: torch.Tensor, array: Array) -> bool:
     return np.array_equal(tensor.numpy(), array)
 
 
+@torch.enable_grad()  # at the end all is as before, whatever a step switches off
 def master_weights(
     student: Namespace,
     tensors: Sequence[Array],
@@ -99,8 +100,8 @@ def master_weights(
 
     Returns `steps`, dicts of `masters` and `params` after loading and after each step, each a list
     of float32 arrays; `forms`, whether at these moments the masters are float32 and the params are
-    leaves in `dtype` that require a gradient; and `changed`, whether the loaded tensors have
-    changed.
+    leaves in `dtype` that require a gradient; `changed`, whether the loaded tensors have changed;
+    and `records`, whether torch still records gradients.
     """
     low = getattr(torch, dtype or "float16")
     loaded = [torch.tensor(array) for array in tensors]
@@ -117,7 +118,8 @@ def master_weights(
         steps.append(_weights_now(weights))
         forms.append(_have_form(weights, low))
     changed = not all(map(_equal, loaded, tensors))
-    return {"steps": steps, "forms": forms, "changed": changed}
+    records = torch.is_grad_enabled()
+    return {"steps": steps, "forms": forms, "changed": changed, "records": records}
 
 
 def _weights_now(weights: Any) -> dict[str, list[Array]]:

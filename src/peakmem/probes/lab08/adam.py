@@ -118,15 +118,18 @@ def run_adam(
 
     Before a small run, another optimizer takes a step on parameters of its own. Returns for each of
     the `ranks` its parameters afterwards, the numbers of those whose gradients a step `changed`,
-    and whether zero_grad() then left a gradient. Of a `large` run's parameters, only the sums are
-    returned, and zero_grad() is called between its steps: then the moments have to stay. With
-    `measure`, also each rank's `held_bytes` when parameters and gradients are freed but the
-    optimizer isn't.
+    whether zero_grad() then left a gradient, and whether torch still `records` gradients. Of a
+    `large` run's parameters, only the sums are returned, and zero_grad() is called between its
+    steps: then the moments have to stay. With `measure`, also each rank's `held_bytes` when
+    parameters and gradients are freed but the optimizer isn't.
     """
     given = (optimizer, shapes, missing, options, seed, gain, large, measure)
     found = run_ranks(_stepped, world, *given, ask=ask)
     return {
-        "ranks": [{name: rank[name] for name in ("params", "changed", "left")} for rank in found],
+        "ranks": [
+            {name: rank[name] for name in ("params", "changed", "left", "records")}
+            for rank in found
+        ],
         **({"held_bytes": [rank["held_bytes"] for rank in found]} if measure else {}),
     }
 
@@ -156,7 +159,8 @@ def _small_run(optimizer: Callable[..., Any], given: Any, made: list[Any]) -> di
     told = [p.detach().numpy().copy() for p in params]
     one.zero_grad()
     left = any(p.grad is not None and bool(p.grad.any()) for p in params)
-    return {"params": told, "changed": sorted(changed), "left": left}
+    records = torch.is_grad_enabled()
+    return {"params": told, "changed": sorted(changed), "left": left, "records": records}
 
 
 def _large_run(optimizer: Callable[..., Any], given: Any, made: list[Any]) -> dict[str, Any]:
@@ -178,7 +182,7 @@ def _large_run(optimizer: Callable[..., Any], given: Any, made: list[Any]) -> di
     with torch._C.DisableTorchFunctionSubclass():
         for p in params:
             _free(p)
-    return {"params": told, "changed": [], "left": False}
+    return {"params": told, "changed": [], "left": False, "records": torch.is_grad_enabled()}
 
 
 def _free(p: nn.Parameter) -> None:
