@@ -272,7 +272,7 @@ def _sums(slip: str, given: str) -> list[float]:
 def _told(answer: Answer) -> tuple[int, ...]:
     """The ranks' own figures, if no grader observes them from outside."""
     told = answer.value.get("held_bytes") if isinstance(answer.value, dict) else None
-    if answer.memory or not isinstance(told, list):
+    if answer.memory or not isinstance(told, list) or len(told) != _WORLD:
         return ()
     return tuple(told) if all(type(each) is int for each in told) else ()
 
