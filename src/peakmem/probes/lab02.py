@@ -116,7 +116,8 @@ def no_model_runs() -> AbstractContextManager[None]:
     """Return a context in which operators of a language model raise RuntimeError."""
     from peakmem.probes.own_work import refusing_operators  # loads torch, which judges do without
 
-    return refusing_operators("mm", "embedding", "backward")
+    because = "is part of running a model: work the bytes out from its shape"
+    return refusing_operators("mm", "embedding", "backward", because=because)
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:

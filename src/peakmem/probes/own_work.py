@@ -18,6 +18,8 @@ from peakmem.measure.dispatch import Operators
 
 __all__ = ["refuse_calls_from", "refusing_operators", "refusing_optimizers"]
 
+_DOES_THE_EXERCISE = "does this exercise for you: write it yourself"
+
 
 def refuse_calls_from(module: ModuleType) -> None:
     """Raise RuntimeError if a function of the module, or of a package's, is among the callers."""
@@ -30,8 +32,8 @@ def refuse_calls_from(module: ModuleType) -> None:
 
 
 @contextmanager
-def refusing_operators(*parts: str) -> Iterator[None]:
-    """Let operators raise RuntimeError whose names contain one of the parts.
+def refusing_operators(*parts: str, because: str = _DOES_THE_EXERCISE) -> Iterator[None]:
+    """Let operators raise RuntimeError whose names contain one of the parts, and say why.
 
     It applies to operators on the CPU that this thread calls.
 
@@ -44,7 +46,7 @@ def refusing_operators(*parts: str) -> Iterator[None]:
 
     def listener(operator: str, *_: Any) -> Exception | None:
         refused = any(part in operator for part in parts)
-        return _does_the_exercise(operator) if refused else None
+        return RuntimeError(f"{operator} {because}") if refused else None
 
     with Operators("cpu", listener):
         yield
@@ -66,4 +68,4 @@ def refusing_optimizers() -> Iterator[None]:
 
 
 def _does_the_exercise(name: str) -> RuntimeError:
-    return RuntimeError(f"{name} does this exercise for you: write it yourself")
+    return RuntimeError(f"{name} {_DOES_THE_EXERCISE}")
