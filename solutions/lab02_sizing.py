@@ -853,6 +853,14 @@ def activation_elements(op: str, **dims: int) -> int:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-activation_elements-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 2.9, what an operation outputs
 torch_conv, torch_linear = torch.nn.Conv2d(3, 64, 7, stride=2, padding=3), torch.nn.Linear(30, 7)
+
+
+def sizes_in_turn(op, *dims):
+    """Return the size with all dimensions 1, then with each of them 2 in turn."""
+    ones = dict.fromkeys(dims, 1)
+    return [activation_elements(op, **ones | more) for more in [{}, *({d: 2} for d in dims)]]
+
+
 self_check(
     activation_elements,
     [
@@ -877,14 +885,17 @@ self_check(
     ]
     + [
         Case(
-            (op,), size, "each dimension of the output counts", kwargs=dict.fromkeys(dims, 1) | more
+            (op, *dims),
+            sizes,
+            "each dimension of the output counts",
+            label=f"{op}: all dimensions 1, then one of them 2",
+            function=sizes_in_turn,
         )
-        for op, dims in [
-            ("conv2d", ("bs", "nc", "wo", "ho")),
-            ("linear", ("bs", "m", "p", "n")),
-            ("transformer", ("bs", "seq_len", "h")),
+        for op, dims, sizes in [
+            ("conv2d", ("bs", "nc", "wo", "ho"), [1, 2, 2, 2, 2]),
+            ("linear", ("bs", "m", "p", "n"), [1, 2, 2, 2, 1]),
+            ("transformer", ("bs", "seq_len", "h"), [1, 2, 2, 2]),
         ]
-        for more, size in [({}, 1), *(({name: 2}, 1 + (name != "n")) for name in dims)]
     ]
     + [
         Case((op,), raises=ValueError, hint="none of the three", kwargs=dims)
