@@ -3,6 +3,7 @@
 import itertools
 import math
 import struct
+import sys
 from bisect import bisect_left
 from dataclasses import replace
 from fractions import Fraction
@@ -496,6 +497,13 @@ def test_the_given_rounding_is_torchs(x: float, e_m: tuple[int, int]) -> None:
     single = torch.tensor(x, dtype=torch.float64).float()  # bf16 from fp64 would round twice
     value = single.item()
     assert rounded(value, *e_m) == single.to(dtype).item()
+
+
+def test_the_given_rounding_ends_where_pythons_floats_do() -> None:
+    largest = sys.float_info.max
+    assert rounded(largest, 11, 52) == largest
+    assert rounded(largest, 11, 10) == math.inf  # the nearest is 2**1024
+    assert rounded(-largest, 11, 10) == -math.inf
 
 
 # Cost, and the notebook's statements
