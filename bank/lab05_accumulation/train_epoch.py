@@ -968,7 +968,7 @@ def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, sch
 
 
 # %% right: clips_by_hand
-"""Counts what is pending, divides gradients before the update, and clips them by hand."""
+"""Counts what is pending, divides gradients before the update, and clips without torch's tool."""
 
 
 def train_epoch(model, optimizer, loader, accumulation_steps, max_norm=None, scheduler=None):

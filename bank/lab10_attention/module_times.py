@@ -897,7 +897,7 @@ def module_times(model, x):
 
 
 # %% right: by_hand
-"""Walks through the children by hand; a module's second name takes no time."""
+"""Recurses into the children; a module's second name takes no time."""
 import time
 
 
@@ -930,7 +930,7 @@ def module_times(model, x):
 
 
 # %% wrong: counts_both_names
-"""Walks through the children by hand, and times a module under each of its names."""
+"""Recurses into the children, and times a module under each of its names."""
 import time
 
 

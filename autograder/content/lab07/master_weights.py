@@ -168,10 +168,6 @@ def _readable(case: Case, value: Any) -> bool:
     )
 
 
-def _is_flag(value: object) -> bool:
-    return type(value) is bool
-
-
 def _arrays(values: Any) -> bool:
     return (
         isinstance(values, list)
