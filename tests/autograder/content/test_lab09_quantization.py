@@ -192,11 +192,11 @@ def test_adam_is_torchs() -> None:
 
 def test_codes_take_less_than_half_of_what_losses_may_be_off(solution: Mapping[str, Any]) -> None:
     rng, off = np.random.default_rng(0), []
-    for case in (case for _ in range(12) for case in adam8bit_step.cases(rng) if not case.budget):
+    for case in (case for _ in range(6) for case in adam8bit_step.cases(rng) if not case.budget):
         runs = (trained(step, **case.inputs) for step in (adam, solution["adam8bit_step"]))
         exact, coded = (np.array(run["losses"]) for run in runs)
         off.append(float(np.abs(coded / exact - 1).max()))
-    assert len(off) == 48
+    assert len(off) == 24
     assert max(off) < 0.01
 
 
