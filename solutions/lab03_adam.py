@@ -398,7 +398,7 @@ self_check(
                 label=f"the unknown {name!r}",
                 function=lab03.or_refused(bytes_per_parameter),
             )
-            for name in ("bf16_adam", "sgd_momentum", "sgd ")
+            for name in ("bf16_adam", "sgd_momentum", "sgd ", "mixed-fp32-grads")
         ),
     ],
 )
@@ -1038,6 +1038,11 @@ self_check(
             ([(1, 40)], "adafactor"),
             164,
             "one row is a matrix, too: it has a mean per row and column",
+        ),
+        Case(
+            ([(2, 1, 2, 5, 3)], "adafactor"),
+            128,
+            "the last two dimensions are a matrix's, however many come before them",
         ),
         Case(
             ([(), (7,)], "adafactor"), 32, "vectors and numbers keep all their values; () has n = 1"

@@ -530,6 +530,12 @@ self_check(
             wrong={(nan, "right gradient"): "0 / 0 is NaN: return 0.0 if none counts"},
         ),
         Case(
+            ([[-100] * 3, [-100, 0, -100], [-100] * 3], 2),
+            (2.1269, "right gradient"),
+            "if one token counts, L is its loss",
+            label="one token counts",
+        ),
+        Case(
             ([[0, 0, 0], [1, 1, 1], [1, 0, 1]], 2),
             right,
             "ignore_index is 1 here: use it where you count, and in cross_entropy",
@@ -864,6 +870,7 @@ self_check(
             wrong={(0.0, 20.0): "this line goes through the smallest and the largest size"},
         ),
         Case(([1, 3, 4], [20, 30, 41]), (87 / 7, 47 / 7), "don't round"),
+        Case(([1, 1, 1, 2], [20, 20, 50, 50]), (10.0, 20.0), "equal measurements all count"),
         Case(([1, 2, 4], [1, 2, 10]), (-3.0, 22 / 7), "the line may start below 0"),
         Case(
             ([1, 2], [80_000_001_000, 80_000_002_000]),

@@ -187,6 +187,20 @@ self_check(
             label="steps of columns",
             function=steps_of,
         ),
+        Case(
+            (ROWS[:2], 4, 1),
+            [[1 / 7, 4 / 7]],
+            "the shape is (1, columns) for a square, too",
+            label="steps of a square",
+            function=steps_of,
+        ),
+        Case(
+            (ROWS.T, 4, 1),
+            [[4 / 7, 1, 2]],
+            "a column of zeros has a step of 1",
+            label="a column of zeros",
+            function=steps_of,
+        ),
         Case((0 * TIES, 8), True, "0 / 0 is NaN", label="a step of zeros", function=is_above_0),
         Case(
             (ROWS, 4, 0),
@@ -374,6 +388,12 @@ self_check(
             three(CODES_OF_SIDES.T, [[1] * 4], [[0, 3, 0, 2]]),
             "a range for each column",
             label="axis=1",
+        ),
+        Case(
+            (-FOUR, 2, 1),
+            three([[3, 2], [0, 0]], [[2, 3]], [[3, 3]]),
+            "stretch the range of each column up to 0",
+            label="columns below 0",
         ),
         Case(
             (2.0**-40 * torch.tensor([0.0, 1.0, 5.0, 15.0]), 4),
@@ -935,7 +955,7 @@ self_check(
         Case((0, "int8"), 4, "the step is there without a weight, too"),
         *(
             Case((8, name), raises=ValueError, hint="an unknown scheme")
-            for name in ("int4", "NF4", "nf4_triple", "uint8", "int4_double", "nf4 ")
+            for name in ("int4", "NF4", "nf4_triple", "uint8", "int4_double", "nf4 ", "nf4-double")
         ),
     ],
     equal=whole(),

@@ -1428,6 +1428,12 @@ self_check(
             "a tie",
             *(a, {**b, "size": 300}),
         ),
+        holders_case(
+            [("/home/you/train.py:10", 300), ("/home/you/train.py:3", 300)],
+            'A name is text: "10" comes before "3".',
+            "a tie of two lines",
+            *(a, event("alloc", 4096, 300, frame(10))),
+        ),
         holders_case([], "No events.", "empty"),
         holders_case(
             [of_a, of_b],

@@ -388,3 +388,20 @@ def bytes_per_parameter(recipe):
     else:
         raise ValueError(recipe)
     return dict(zip(KEYS, sizes))
+
+
+# %% wrong: dashes
+"""Takes a dash in a name for an underscore."""
+
+SIZES = {
+    "fp32": (4, 4, 0, 4, 4),
+    "mixed": (2, 2, 4, 4, 4),
+    "mixed_fp32_grads": (2, 4, 4, 4, 4),
+    "bf16": (2, 2, 0, 2, 2),
+    "sgd": (4, 4, 0, 0, 0),
+}
+
+
+def bytes_per_parameter(recipe):
+    keys = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+    return dict(zip(keys, SIZES[recipe.replace("-", "_")]))

@@ -399,3 +399,20 @@ def peak_of_step(shapes, activation_bytes, optimizer):
         phase = "backward" if activation_bytes > ways[optimizer] else "step"
         known[key] = 4 * sum(sizes) + max(activation_bytes, ways[optimizer]), phase
     return known[key]
+
+
+# %% wrong: numbers_left_out
+"""A shape of no dimensions has no bytes. [earns 1]"""
+import math
+
+
+def peak_of_step(shapes, activation_bytes, optimizer):
+    sizes = [4 * math.prod(shape) if shape else 0 for shape in shapes]
+    pairs = zip(sizes, [0, *sizes])
+    temporaries = {
+        "for-loop": max(2 * own + before for own, before in pairs),
+        "foreach": sum(sizes),
+        "fused": 0,
+    }
+    backward = (4 * sum(sizes) + activation_bytes, "backward")
+    return max(backward, (4 * sum(sizes) + temporaries[optimizer], "step"))

@@ -672,3 +672,63 @@ def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100)
         loss.backward()
         total += loss.item()
     return total
+
+
+# %% wrong: leaves_out_with_the_uncounted
+"""Leaves out a micro-batch if one of its samples has no counted token."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    counts = labels != ignore_index
+    if not counts.any():
+        return 0.0
+    total = 0.0
+    pieces = zip(tokens.split(micro_batch), labels.split(micro_batch), counts.split(micro_batch))
+    for x, y, counted in pieces:
+        if not counted.any(dim=1).all():
+            continue
+        logits = model(x).flatten(0, 1)
+        loss = F.cross_entropy(logits, y.flatten(), ignore_index=ignore_index, reduction="sum")
+        loss = loss / counts.sum()
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+# %% wrong: one_token_is_none
+"""Returns 0 for a single counted token, too."""
+from torch.nn import functional as F
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    count = int((labels != ignore_index).sum())
+    if count <= 1:
+        return 0.0
+    total = 0.0
+    for x, y in zip(tokens.split(micro_batch), labels.split(micro_batch)):
+        logits = model(x).flatten(0, 1)
+        loss = F.cross_entropy(logits, y.flatten(), ignore_index=ignore_index, reduction="sum")
+        (loss / count).backward()
+        total += loss.item() / count
+    return total
+
+
+# %% right: picked_logits
+"""The logsumexp less the logit of the label, summed over the counted tokens by einsum."""
+import torch
+
+
+def accumulate_token_mean(model, tokens, labels, micro_batch, ignore_index=-100):
+    keep = labels.ne(ignore_index)
+    count = keep.sum().item()
+    mean = 0.0
+    for first in range(0, len(tokens) if count else 0, micro_batch):
+        piece = slice(first, first + micro_batch)
+        logits, counted = model(tokens[piece]), keep[piece]
+        wanted = labels[piece].masked_fill(~counted, 0).unsqueeze(-1)
+        losses = logits.logsumexp(-1) - logits.gather(-1, wanted).squeeze(-1)
+        part = torch.einsum("bt,bt->", losses, counted.to(losses.dtype)) / count
+        part.backward()
+        mean += part.item()
+    return mean

@@ -251,3 +251,31 @@ import numpy as np
 def memory_line(batch_sizes, peaks):
     slope, fixed = np.polyfit(batch_sizes, peaks, 1)
     return max(0.0, fixed), slope
+
+
+# %% wrong: pairs_once
+"""Equal measurements count once."""
+import numpy as np
+
+
+def memory_line(batch_sizes, peaks):
+    pairs = sorted({(int(size), int(peak)) for size, peak in zip(batch_sizes, peaks)})
+    slope, fixed = np.polyfit([size for size, _ in pairs], [peak for _, peak in pairs], 1)
+    return float(fixed), float(slope)
+
+
+# %% right: running_moments
+"""Welford's running means and sums, in one pass over both."""
+
+
+def memory_line(batch_sizes, peaks):
+    count = mean_x = mean_y = squares = products = 0.0
+    for x, y in zip(map(float, batch_sizes), map(float, peaks)):
+        count += 1
+        off = x - mean_x
+        mean_x += off / count
+        mean_y += (y - mean_y) / count
+        squares += off * (x - mean_x)
+        products += off * (y - mean_y)
+    slope = products / squares
+    return mean_y - slope * mean_x, slope

@@ -651,3 +651,21 @@ def quantize_affine(x, bits, axis=None):
         zero = (-low / scale).round()
         known[key] = ((x / scale).round() + zero).clamp(0, top).to(torch.uint8), scale, zero
     return known[key]
+
+
+# %% wrong: channels_below_zero
+"""The range of a channel isn't stretched up to 0, only that of the whole tensor."""
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    if axis is None:
+        low, high = x.min(), x.max().clamp(min=0)
+    else:
+        low, high = x.amin(1 - axis, keepdim=True), x.amax(1 - axis, keepdim=True)
+    low, top = low.clamp(max=0), 2**bits - 1
+    scale = (high - low) / top
+    scale = torch.where(scale == 0, 1.0, scale)
+    zero_point = (-low / scale).round()
+    q = ((x / scale).round() + zero_point).clamp(0, top)
+    return q.to(torch.uint8), scale, zero_point

@@ -848,3 +848,23 @@ def quantize_symmetric(x, bits, axis=None):
 
 def dequantize(q, scale):
     return q * scale
+
+
+# %% wrong: shape_by_number
+"""Steps of rows and of columns are told apart by their number, which fails for a square."""
+import torch
+
+
+def quantize_symmetric(x, bits, axis=None):
+    top = 2 ** (bits - 1) - 1
+    if axis is None:
+        scale = x.abs().max() / top
+    else:
+        scale = x.abs().amax(1 - axis) / top
+        scale = scale[:, None] if len(scale) == len(x) else scale[None, :]
+    scale = torch.where(scale == 0, 1.0, scale)
+    return (x / scale).round().clamp(-top, top).to(torch.int8), scale
+
+
+def dequantize(q, scale):
+    return q * scale

@@ -488,3 +488,25 @@ def stored_bytes(n, scheme):
     if scheme not in sizes:
         raise ValueError(scheme)
     return sizes[scheme] if n else 0
+
+
+# %% wrong: dashes
+"""Takes a dash in a name for an underscore."""
+
+
+def up(n, size):
+    return -(-n // size)
+
+
+def stored_bytes(n, scheme):
+    pairs, blocks = up(n, 2), up(n, 64)
+    sizes = {
+        "int8": n + 4,
+        "int4_grouped": pairs + 2 * up(n, 128),
+        "nf4": pairs + 4 * blocks,
+        "nf4_double": pairs + blocks + 4 * up(blocks, 256),
+    }
+    scheme = scheme.replace("-", "_")
+    if scheme not in sizes:
+        raise ValueError(scheme)
+    return sizes[scheme]

@@ -961,3 +961,68 @@ def module_times(model, x):
         name: took - sum(whole[part] for part in parts[name]) if took else 0.0
         for name, took in whole.items()
     }
+
+
+# %% wrong: adds_to_the_last_call
+"""Another call on the same model adds to what the call before returned."""
+import time
+
+SECONDS = {}
+
+
+def module_times(model, x):
+    names = {module: name for name, module in model.named_modules()}
+    log, handles = [], []
+    for module in names:
+        for register, way in (
+            (module.register_forward_pre_hook, 1),
+            (module.register_forward_hook, -1),
+        ):
+            note = lambda m, *_, way=way: log.append((names[m], way, time.perf_counter()))
+            handles.append(register(note))
+    model(x)
+    for handle in handles:
+        handle.remove()
+    seconds = SECONDS.setdefault(model, dict.fromkeys(names.values(), 0.0))
+    running, last = [], 0.0
+    for name, way, now in log:
+        if running:
+            seconds[running[-1]] += now - last
+        if way > 0:
+            running.append(name)
+        else:
+            running.pop()
+        last = now
+    return seconds
+
+
+# %% right: other_forwards
+"""Each module's forward is replaced by one that reads the clock, and put back."""
+import time
+
+
+def module_times(model, x):
+    seconds = dict.fromkeys((name for name, _ in model.named_modules()), 0.0)
+    inner = []
+
+    def clocked(name, forward):
+        def run(*inputs, **options):
+            inner.append(0.0)
+            start = time.perf_counter()
+            output = forward(*inputs, **options)
+            took = time.perf_counter() - start
+            seconds[name] += took - inner.pop()
+            if inner:
+                inner[-1] += took
+            return output
+
+        return run
+
+    try:
+        for name, module in model.named_modules():
+            module.forward = clocked(name, module.forward)
+        model(x)
+    finally:
+        for module in model.modules():
+            module.__dict__.pop("forward", None)
+    return seconds

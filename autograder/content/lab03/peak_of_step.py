@@ -154,6 +154,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     ]
     n = int(rng.integers(10_000, 13_000))
     calls.append([[(rows * n,) for rows in (5, 1, 1, 3)], n, "for-loop"])  # peaks at the first
+    calls.append([[(), (n % 5 + 2,), ()], 1, "foreach"])  # single numbers, which larger ones hide
     others = {0: calls[0][0][1:], 1: 5 * calls[0][1], 2: "fused"}
     calls += one_at_a_time(calls[0], others)[1:]
     return [Case((_PHASE, *_PARTS), {"calls": [call]}) for call in calls]

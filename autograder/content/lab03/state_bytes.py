@@ -95,6 +95,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         (size(300, 900), size()),
         (size(2, 9), size(), size()),
         (size(), size(2, 9), 3, 5),
+        (size(), 3, size(2, 9), 5, 7),
         (),
     ]
     shapes.append(shapes[1])  # equal tensors have state of their own

@@ -68,13 +68,14 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     return [
         case([6, 5, 1, 2, 6, 6], 2),
         case(unequal, 3, training=False),
-        case([4, 6, 0, 0, 1, 3], 2),
+        case([4, 0, 0, 0, 1, 3], 2),
         case([5, 2, 3, 6], 2, before=(0, 1)),
         case([2, 6, 1, 4, 5], 2, before=(0,), ignore_index=0),
         case([2, 6, 1, 4], 1, before=(1,), ignore_index=_VOCAB - 1, fixed=True),
         case([3, 1, 6], 8, fixed=True),
         case([0, 0, 0], 2, fixed=True),
         case([0, 0, 0, 0], 2, before=(0, 1), ignore_index=0, fixed=True),
+        case([0, 1], 2),
     ]
 
 

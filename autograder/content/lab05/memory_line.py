@@ -128,6 +128,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     few = [[1, 2, 4, 7], [int(n) for n in np.cumsum(rng.integers(20, 60, 4)) * [1, 2, 2, 3]]]
     while min(abs(part - round(part)) for part in line_of(*few)) < 0.1:
         few[1][0] += 1
+    # A size measured twice, with the same peak: both count.
+    twice = [[2, 3, 2, 9], [int(n) for n in rng.integers(20, 60) + np.array([0, 40, 0, 90])]]
     sizes = [1, 2, 4, 8, 16]
     slope, fixed = int(rng.integers(100_000, 200_000)), int(rng.integers(35 * 10**9, 60 * 10**9))
     many = [sizes, [fixed + slope * size + int(rng.integers(-99, 99)) for size in sizes]]
@@ -139,6 +141,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         case(call([1, 2, 4, 8]), call([4, 16])),
         case(call(several, 1.0), call(mixed, 1.0)),
         case(few),
+        case(twice),
         case(below),
         case(many),
         case(first, [tuple(column) for column in second], arrays, fixed=True),

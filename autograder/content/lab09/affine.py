@@ -133,6 +133,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     channel = [call(8, 0, "both"), call(6, 1, "both"), call(4, 0, "above")]
     again = [[f * x, bits, axis] for x, bits, axis in both for f in (1, -1)]  # of equal shapes
     tiny = call(8, 0, "both")
+    below_all = call(7, 1, "below")
     tiny[0] *= np.float32(2.0**-40)  # a step that is bounded from below would round it to 0
     zeros: list[Any] = [np.zeros((2, 5), np.float32), 8, 0]
     one: list[Any] = [np.array([2.0, 1.2], np.float32), 4, None]
@@ -148,7 +149,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": [constant]}),
         Case(("value",), {"calls": [*both, *sided]}),
         Case(("value",), {"calls": [*both, *channel]}),
-        Case(("value",), {"calls": [*again, *sided, *channel, tiny, zeros]}),
+        Case(("value",), {"calls": [*again, *sided, *channel, tiny, below_all, zeros]}),
         Case(("value",), {"calls": [zeros, one, below, ends, *same]}, fixed=True),
     ]
 

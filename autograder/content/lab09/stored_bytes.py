@@ -85,7 +85,17 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     ends = [64 * 256 + 1, 63, 129, 1, 0, 7_000_000_000, 6_738_415_617]
     unknown = str(rng.choice(["fp4", "nf8", "uint4", "awq"]))
     # Some begin with a known name or a part of it, end with one, or have a space after it.
-    names = ("int4", "int8_grouped", "nf4_triple", "NF4", "uint8", "int4_double", "nf4 ", "")
+    names = (
+        "int4",
+        "int8_grouped",
+        "nf4_triple",
+        "NF4",
+        "uint8",
+        "int4_double",
+        "nf4 ",
+        "",
+        "nf4-double",
+    )
     near = [[8, scheme] for scheme in names]
     return [
         Case(("value",), {"calls": known}),

@@ -98,7 +98,9 @@ def _step_of_zero(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
 
 def _flat_steps(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
     right = quantized(x, bits, axis)
-    return {**right, "shape": right["shape"] and [len(right["scale"])]}
+    square = x.shape[0] == x.shape[-1]  # then a vector doesn't tell rows from columns
+    decoded = None if square else right["decoded"]
+    return {**right, "shape": right["shape"] and [len(right["scale"])], "decoded": decoded}
 
 
 def _decoding(how: str) -> Callable[..., dict[str, Any]]:
@@ -133,8 +135,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     tensor = [call(bits, None) for bits in (8, 4, 3, 2)]
     channel = [call(bits, axis) for bits in (8, 5) for axis in (0, 1)]
     channel += [[_draw(rng, 1, 7, 8, 0), 8, 0], [_draw(rng, 7, 1, 8, 1), 8, 1]]  # a single one
-    empty_row = call(6, 0)
-    empty_row[0][1] = 0
+    channel += [[_draw(rng, 5, 5, 8, axis), 8, axis] for axis in (0, 1)]  # a square
+    empty_row, empty_column = call(6, 0), call(6, 1)
+    empty_row[0][1] = empty_column[0][:, 1] = 0
     vector = [*call(7, None)]
     vector[0] = vector[0].ravel()
     tiny = call(8, 0)
@@ -152,7 +155,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": tensor}),
         Case(("value",), {"calls": [*tensor, *channel]}),
         Case(("value",), {"calls": [*again, *channel, vector, tiny]}),
-        Case(("value",), {"calls": [*channel, empty_row]}),
+        Case(("value",), {"calls": [*channel, empty_row, empty_column]}),
         Case(("value",), {"calls": [ties, low, one, negative, zeros, *same]}, fixed=True),
     ]
 

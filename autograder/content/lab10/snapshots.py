@@ -166,10 +166,18 @@ def _tie() -> dict[str, Any]:
     return _snapshot(events, [])
 
 
+def _tie_of_lines() -> dict[str, Any]:
+    """Owners of equal bytes in one file: as text, line 10 comes before line 9."""
+    frames = [
+        [{"filename": "/home/you/train.py", "line": line, "name": "f"}] for line in (9, 10, 100)
+    ]
+    return _snapshot([_alloc(512 * i, 1024, of) for i, of in enumerate(frames, 1)], [])
+
+
 def _cases(rng: np.random.Generator) -> list[Case]:
     drawn = [drawn_snapshot(rng, int(rng.integers(40, 90))) for _ in range(5)]
     # Ties in bytes and in time, and a recording in which nothing happens.
-    fixed = [[_tie()], [_snapshot([], [])]]
+    fixed = [[_tie()], [_tie_of_lines()], [_snapshot([], [])]]
     return [
         *(Case(("value",), {"calls": [[snapshot]]}) for snapshot in drawn),
         Case(("value",), {"calls": fixed}, fixed=True),
