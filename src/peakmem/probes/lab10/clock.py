@@ -101,8 +101,9 @@ def module_times(student: Namespace, tree: Spec) -> dict[str, Any]:
 def timed(function: Callable[..., Any], tree: Spec) -> dict[str, Any]:
     """Call `function(model, x)` on a model of `tree`, a module with `before`, `after`, `children`.
 
-    It's called twice. Returns the second call's `seconds` and `reads` of the clock, how many `hooks` are left,
-    and whether the hook that the model had before is still there (`others_stay`).
+    It's called twice. Returns the `seconds` that the second call results in, the number of its
+    `reads` of the clock, how many `hooks` are left, and whether the hook that the model had before
+    is still there (`others_stay`).
     """
     clock = _Clock()
     model = _Worker(tree, clock)
