@@ -681,6 +681,7 @@ def near(least, *problem):
 
 
 small = [Stage(2, 4, 1)] * 3
+uneven = [Stage(1, 2, 20), Stage(2, 2, 10), Stage(1, 2, 20)]
 room = [Stage(1, 1, saved_bytes) for saved_bytes in (8, 80, 80, 8)]
 large = [Stage(3, 2, 10), Stage(1, 2, 30), Stage(2, 4, 60), Stage(1, 4, 10), Stage(1, 6, 30)]
 NEVER, UNCAUGHT = "a schedule that never finishes", "Infeasible came out of schedule"
@@ -702,6 +703,7 @@ PROBLEMS = {  # label: (least makespan, stages, budget, link, hint)
         16,
         "copies in that start during forward take the last stages' room",
     ),
+    "fewer bytes, more time": (10, uneven, 40, 10, "compare makespans, not the bytes that move"),
     "5 stages": (29, large, 90, 10, "34 comes from swapping the first stages: try all sets"),
 }
 self_check(
