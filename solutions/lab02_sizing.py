@@ -299,6 +299,7 @@ sample_rows = [
     dict(zip(KEYS, (name, 10, d, 12, 64), strict=True))
     for name, d in [("good", 768), ("Wide", 769), ("slim", 767), ("narrow", 384), ("double", 1536)]
 ]
+few_heads = {**sample_rows[0], "name": "few", "n_heads": 6}
 
 
 def names_found(table):
@@ -318,10 +319,11 @@ self_check(
         ),
         Case((sample_rows[:1],), [], "12 x 64 is 768: nothing to report", label="one good row"),
         Case(
-            ([sample_rows[0], {**sample_rows[0], "name": "fine"}, sample_rows[1]],),
-            ["Wide"],
-            "look at each row: a list that changes while you go through it skips some",
-            label="two good rows, and one that isn't",
+            ([few_heads, sample_rows[0], {**sample_rows[0], "name": "fine"}, sample_rows[1]],),
+            ["Wide", "few"],
+            "look at each row: a list that changes while you go through it skips some, and rows may "
+            "be equally wide",
+            label="two good rows, and two that aren't",
         ),
     ],
 )
