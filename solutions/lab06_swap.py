@@ -487,6 +487,15 @@ self_check(
     choice,
     [
         Case((1, 6, 15, 32, 300), "swap", "the example: 12.5 ms against 20 ms"),
+        *(
+            Case(changed, "recompute", "each number counts: one differs from the example")
+            for changed in [
+                (2, 6, 15, 32, 300),
+                (1, 6, 10, 32, 300),
+                (1, 6, 15, 16, 300),
+                (1, 6, 15, 32, 1000),
+            ]
+        ),
         Case((1, 3.72, 15, 32, 300), "recompute", "12.5 ms against 12.4 ms"),
         Case((1, 4, 15, 16, 300), "recompute", "half the link: two copies take 125 ms"),
         Case((0, 6, 15, 32, 300), "keep", "nothing is saved, so there is nothing to move"),
@@ -1245,6 +1254,7 @@ self_check(
             hint="each alone fits, but backward of the second needs the first one's output, too",
             label="nothing fits",
         ),
+        Case((six, 104, 1024), 59 / 64, "try all", label="six stages, half the link"),
         Case((six, 104, 2048), 50.5 / 64, "try all, and don't round times", label="six stages"),
     ],
     equal=close(1e-4),

@@ -1416,6 +1416,8 @@ self_check(
     training_bytes,
     [
         Case((10, 400, "mixed"), expected(20, 20, 40, 40, 40, 200), "whole bytes: divide with //"),
+        Case((20, 400, "mixed"), expected(40, 40, 80, 80, 80, 200), "twice the parameters"),
+        Case((10, 800, "mixed"), expected(20, 20, 40, 40, 40, 400), "twice the activations"),
         Case((10, 400, "sgd"), expected(40, 40, 0, 0, 0, 400), "in float32 nothing is halved"),
         Case(
             (10, 400, "mixed_fp32_grads"),
