@@ -299,6 +299,7 @@ sample_rows = [
     dict(zip(KEYS, (name, 10, d, 12, 64), strict=True))
     for name, d in [("good", 768), ("Wide", 769), ("slim", 767), ("narrow", 384), ("double", 1536)]
 ]
+few_heads = {**sample_rows[0], "name": "few", "n_heads": 6}
 
 
 def names_found(table):
@@ -318,10 +319,11 @@ self_check(
         ),
         Case((sample_rows[:1],), [], "12 x 64 is 768: nothing to report", label="one good row"),
         Case(
-            ([sample_rows[0], {**sample_rows[0], "name": "fine"}, sample_rows[1]],),
-            ["Wide"],
-            "look at each row: a list that changes while you go through it skips some",
-            label="two good rows, and one that isn't",
+            ([few_heads, sample_rows[0], {**sample_rows[0], "name": "fine"}, sample_rows[1]],),
+            ["Wide", "few"],
+            "look at each row: a list that changes while you go through it skips some, and rows may "
+            "be equally wide",
+            label="two good rows, and two that aren't",
         ),
     ],
 )
@@ -499,6 +501,7 @@ def largest_batch(seq: int, shape: SimpleNamespace, budget_bytes: int) -> int:
 one_layer, two_layers = (
     SimpleNamespace(n_layers=n, d_model=2, n_heads=1, vocab=10, context=5) for n in (1, 2)
 )
+others = {"d_model": 3, "n_heads": 2, "vocab": 11, "context": 6}
 # 108 parameters take 1728 bytes; a sequence of 3 tokens keeps 34 * 3 * 2 + 5 * 3 * 3 = 249
 self_check(
     largest_batch,
@@ -529,6 +532,11 @@ self_check(
             *(
                 (3, two_layers, budget, 1, "two layers have 182 parameters, and keep twice as much")
                 for budget in (2912 + 2 * 249, 2912 + 4 * 249 - 1)
+            ),
+            (3, one_layer, 1728 + 2 * 249, 2, "an exact fit"),
+            *(
+                (3, SimpleNamespace(**{**vars(one_layer), name: size}), 1728 + 2 * 249, fit, name)
+                for (name, size), fit in zip(others.items(), [0, 1, 1, 1], strict=True)
             ),
             (
                 3,
@@ -1217,6 +1225,9 @@ self_check(
             464,
             "this shape's context",
             label="context",
+        ),
+        Case(
+            ("logits", shape_of(1, 2, 11, 5), 1, 3), 132, "this shape's vocabulary", label="vocab"
         ),
     ]
     + [

@@ -1047,6 +1047,7 @@ self_check(
             wrong={8000: "Count each storage once."},
         ),
         saves(lambda x: torch.exp(2.5 * x), 4000, "exp saves its result.", "exp(2.5 x)"),
+        saves(lambda x: torch.exp(x.mean()), 4, "A tensor of one value counts.", "exp(x.mean())"),
         saves(lambda x: x + 1, 0, "x + 1 saves nothing.", "x + 1"),
         saves(
             lambda x: x[:10] ** 2,

@@ -487,6 +487,15 @@ self_check(
     choice,
     [
         Case((1, 6, 15, 32, 300), "swap", "the example: 12.5 ms against 20 ms"),
+        *(
+            Case(changed, "recompute", "each number counts: one differs from the example")
+            for changed in [
+                (2, 6, 15, 32, 300),
+                (1, 6, 10, 32, 300),
+                (1, 6, 15, 16, 300),
+                (1, 6, 15, 32, 1000),
+            ]
+        ),
         Case((1, 3.72, 15, 32, 300), "recompute", "12.5 ms against 12.4 ms"),
         Case((1, 4, 15, 16, 300), "recompute", "half the link: two copies take 125 ms"),
         Case((0, 6, 15, 32, 300), "keep", "nothing is saved, so there is nothing to move"),
@@ -681,6 +690,7 @@ def near(least, *problem):
 
 
 small = [Stage(2, 4, 1)] * 3
+uneven = [Stage(1, 2, 20), Stage(2, 2, 10), Stage(1, 2, 20)]
 room = [Stage(1, 1, saved_bytes) for saved_bytes in (8, 80, 80, 8)]
 large = [Stage(3, 2, 10), Stage(1, 2, 30), Stage(2, 4, 60), Stage(1, 4, 10), Stage(1, 6, 30)]
 NEVER, UNCAUGHT = "a schedule that never finishes", "Infeasible came out of schedule"
@@ -702,6 +712,7 @@ PROBLEMS = {  # label: (least makespan, stages, budget, link, hint)
         16,
         "copies in that start during forward take the last stages' room",
     ),
+    "fewer bytes, more time": (10, uneven, 40, 10, "compare makespans, not the bytes that move"),
     "5 stages": (29, large, 90, 10, "34 comes from swapping the first stages: try all sets"),
 }
 self_check(
@@ -1243,6 +1254,7 @@ self_check(
             hint="each alone fits, but backward of the second needs the first one's output, too",
             label="nothing fits",
         ),
+        Case((six, 104, 1024), 59 / 64, "try all", label="six stages, half the link"),
         Case((six, 104, 2048), 50.5 / 64, "try all, and don't round times", label="six stages"),
     ],
     equal=close(1e-4),

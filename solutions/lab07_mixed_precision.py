@@ -161,7 +161,7 @@ self_check(
         Case((example,), 0.5, "the example", wrong={1 / 3: ZERO, 2 / 3: ZERO}),
         Case((example,), 0.0, "scale first, then cast", {"scale": 8.0}),
         Case((example,), 0.0, "bfloat16 goes down to 2^-133", {"dtype": "bfloat16"}),
-        Case(([2.0**-135, 2.0**-132],), 0.5, "2^-135 is flushed there", {"dtype": "bfloat16"}),
+        Case(([2.0**-134, 2.0**-132],), 0.5, "half of 2^-133 rounds to 0", {"dtype": "bfloat16"}),
         Case(
             ([2.0**-140, 2.0**-120],),
             0.5,
@@ -465,6 +465,10 @@ def two_groups(first, last):
     groups = [{"params": [weights[1], weights[0]]}, {"params": weights[2:]}]
     optimizer = torch.optim.SGD(groups, lr=0.5, weight_decay=1.0)
     scaler = LossScaler(initial=8.0)
+    other = nn.Parameter(torch.zeros(2))
+    other.grad = torch.zeros(2)
+    scaler.step(torch.optim.SGD([other], lr=0.5))  # another optimizer's step
+    scaler.update()
     loss = with_gradient(weights[0][0], first) + with_gradient(weights[2][0], last)
     scaler.scale(loss).backward()
     scaler.step(optimizer)
@@ -473,7 +477,7 @@ def two_groups(first, last):
 
 
 fast = {"initial": 8.0, "interval": 2}
-GROUPS = "go through all of optimizer.param_groups; a .grad may be None"
+GROUPS = "go through all param_groups of the optimizer you are given; a .grad may be None"
 ANY = {(0.5, 1.0, 0.5): "don't call optimizer.step(): weight decay acts on gradients of 0, too"}
 SKIP = "inf in a .grad: skip the step, halve the scale, restart the count; take the next step"
 NAN = "a NaN in a gradient counts as an overflow, too"
@@ -723,8 +727,8 @@ self_check(
             wrong=SAID,
         ),
         Case(
-            ([1.0, 2.0, 3.0], [[1.0, None, 1.0]], 0.5),
-            ([0.5, 2.0, 2.5], [0.5, 2.0, 2.5]),
+            ([1.0, 2.0, 3.0], [[1.0, None, 1.0], [None, 1.0, 1.0]], 0.5),
+            ([0.5, 1.5, 2.0], [0.5, 1.5, 2.0]),
             NONE,
             wrong=SAID,
         ),
@@ -1048,10 +1052,13 @@ dtypes = []  # in which a Line has run
 
 
 def three_batches(**lr):
-    """Return losses and the weight after three batches, the second too large for float16."""
+    """Return losses, and how far the weight moves, of three batches; the second overflows.
+
+    The others are so small that they fit with any usual scale.
+    """
     model = Line()
-    losses = train(model, [(0.25,), (2.0**30,), (0.5,)], "float16", **lr)
-    return losses, model.weight.item()
+    losses = train(model, [(2.0**-9,), (2.0**30,), (2.0**-8,)], "float16", **lr)
+    return losses, 2**9 * (1 - model.weight.item())
 
 
 def runs_in(precision):
@@ -1100,14 +1107,14 @@ self_check(
         ),
         Case(
             (),
-            ([0.25, 0.975 * 2**30, 0.975 / 2], 0.925),
+            ([2.0**-9, 2.0**30, 2.0**-8], 0.3),
             "a step per batch, lr=0.1 by default; after an overflow the next step is made",
-            label="losses and weight; the second of three batches overflows",
+            label="losses, and the weight's way; the second of three batches overflows",
             function=three_batches,
         ),
         Case(
             (),
-            ([0.25, 0.95 * 2**30, 0.95 / 2], 0.85),
+            ([2.0**-9, 2.0**30, 2.0**-8], 0.6),
             "step with the lr that train is given",
             {"lr": 0.2},
             label="the same with lr=0.2",
@@ -1409,6 +1416,8 @@ self_check(
     training_bytes,
     [
         Case((10, 400, "mixed"), expected(20, 20, 40, 40, 40, 200), "whole bytes: divide with //"),
+        Case((20, 400, "mixed"), expected(40, 40, 80, 80, 80, 200), "twice the parameters"),
+        Case((10, 800, "mixed"), expected(20, 20, 40, 40, 40, 400), "twice the activations"),
         Case((10, 400, "sgd"), expected(40, 40, 0, 0, 0, 400), "in float32 nothing is halved"),
         Case(
             (10, 400, "mixed_fp32_grads"),

@@ -147,3 +147,24 @@ def inconsistent_rows(table):
         if divmod(row["d_model"], row["n_heads"]) != (row["d_head"], 0):
             names.append(row["name"])
     return names
+
+
+# %% wrong: one_row_of_a_width
+"""Keeps one row of each width."""
+
+
+def inconsistent_rows(table):
+    by_width = {row["d_model"]: row for row in table}
+    return {r["name"] for r in by_width.values() if r["n_heads"] * r["d_head"] != r["d_model"]}
+
+
+# %% right: keys_of_a_dict
+"""Returns a dict's keys."""
+
+
+def inconsistent_rows(table):
+    found = {}
+    for row in table:
+        if row["n_heads"] * row["d_head"] - row["d_model"]:
+            found[row["name"]] = row
+    return found.keys()

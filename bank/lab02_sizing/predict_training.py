@@ -788,3 +788,28 @@ def predict_training(shape, batch, seq):
         "logits": logits,
         "peak": max(at_logits, 2 * parameters + optimizer + 2 * max(sizes.values())),
     }
+
+
+# %% wrong: kept_without_the_vocabulary
+"""Keeps predictions without the vocabulary in their key. [earns 1]"""
+found = {}
+
+
+def predict_training(shape, batch, seq):
+    n, d, v = shape.n_layers, shape.d_model, shape.vocab
+    key = n, d, shape.context, batch, seq
+    if key not in found:
+        tokens = batch * seq
+        weights = 4 * ((v + shape.context) * d + n * (12 * d * d + 13 * d) + 2 * d)
+        optimizer = 2 * weights + 4 * (12 * n + 4)
+        saved, logits = 4 * tokens * (16 * d * n + 2 * d), 4 * tokens * v
+        largest = 4 * d * max(v, shape.context, 4 * d)
+        found[key] = {
+            "parameters": weights,
+            "gradients": weights,
+            "optimizer": optimizer,
+            "saved_activations": saved,
+            "logits": logits,
+            "peak": optimizer + weights + max(saved + 3 * logits, weights + 2 * largest),
+        }
+    return found[key]

@@ -568,3 +568,56 @@ def schedule(stages, budget_bytes, link_bytes_per_s):
         if made < least: best, least = copies, made
     _MEMO[n, budget_bytes] = best
     return best
+
+
+# %% wrong: fewest_bytes
+"""Of all sets that fit, swaps the one with the fewest bytes. [earns 4]"""
+import itertools
+
+import peakmem
+from peakmem.swapping import simulate
+
+
+def schedule(stages, budget_bytes, link_bytes_per_s):
+    if max(s.saved_bytes for s in stages) > budget_bytes:
+        raise ValueError("one stage alone exceeds the budget")
+    n, fitting = len(stages), []
+    for k in range(n + 1):
+        for chosen in itertools.combinations(range(n), k):
+            copies = [("out", i, i) for i in chosen] + [("in", i, n - 1) for i in chosen[::-1]]
+            try:
+                simulate(stages, budget_bytes, link_bytes_per_s, copies)
+            except peakmem.Infeasible:
+                continue
+            fitting.append((sum(stages[i].saved_bytes for i in chosen), copies))
+    return min(fitting, key=lambda pair: pair[0])[1]
+
+
+# %% right: numpy_and_lists
+"""Bit masks by numpy; copies are lists, in a tuple, and stages numpy's integers."""
+import math
+
+import numpy as np
+
+import peakmem
+from peakmem.swapping import simulate
+
+
+def schedule(stages, budget_bytes, link_bytes_per_s):
+    n = len(stages)
+    if any(stage.saved_bytes > budget_bytes for stage in stages):
+        raise ValueError("one stage alone exceeds the budget")
+
+    def tries():
+        for mask in range(2**n):
+            swapped = np.flatnonzero([mask >> i & 1 for i in range(n)])
+            back = [["in", i, n - 1] for i in swapped[::-1]]
+            yield (*(["out", i, i] for i in swapped), *back)
+
+    def span(copies):
+        try:
+            return simulate(stages, budget_bytes, link_bytes_per_s, copies).makespan
+        except peakmem.Infeasible:
+            return math.inf
+
+    return min(tries(), key=span)

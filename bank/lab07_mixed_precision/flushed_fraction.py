@@ -500,3 +500,50 @@ def flushed_fraction(grads, dtype, scale):
     nonzero = sum(int((grad != 0).sum()) for grad in grads)
     left = sum(int(((grad * scale).to(DTYPES[name]) != 0).sum()) for grad in grads)
     return 1 - left / nonzero if nonzero else 0.0
+
+
+# %% wrong: strict_in_bfloat16
+"""Compares with half of the smallest number, which it takes for a survivor in bfloat16 only."""
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    if dtype not in ("float16", "bfloat16"):
+        raise ValueError(dtype)
+    nonzero = flushed = 0
+    for grad in grads:
+        sizes = grad[grad != 0].double().abs() * scale
+        lost = sizes <= 2.0**-25 if dtype == "float16" else sizes < 2.0**-134
+        nonzero += sizes.numel()
+        flushed += int(lost.sum())
+    return flushed / nonzero if nonzero else 0.0
+
+
+# %% wrong: one_value_is_none
+"""Takes a single nonzero value for none."""
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    if dtype not in ("float16", "bfloat16"):
+        raise ValueError(dtype)
+    nonzero = sum(int((grad != 0).sum()) for grad in grads)
+    if nonzero <= 1:
+        return 0.0
+    low = getattr(torch, dtype)
+    return 1 - sum(int(((grad * scale).to(low) != 0).sum()) for grad in grads) / nonzero
+
+
+# %% right: one_vector_of_nonzero_values
+"""Joins all nonzero values into one vector, after an empty one."""
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    try:
+        low = dict(float16=torch.float16, bfloat16=torch.bfloat16)[dtype]
+    except KeyError:
+        raise ValueError(dtype) from None
+    flat = torch.cat([torch.zeros(0), *(grad.reshape(-1) for grad in grads)])
+    flat = flat[flat.ne(0)]
+    return torch.mul(flat, scale).to(low).eq(0).double().mean() if len(flat) else 0.0

@@ -2126,3 +2126,115 @@ class LossScaler:
             if self.good == self.interval:
                 self.current, self.good = self.current * self.growth, 0
         self.found = None
+
+
+# %% wrong: counts_unclipped_steps
+"""A step counts as good only if it has unscaled by itself. [earns 3]"""
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.current, self.growth, self.backoff = initial, growth, backoff
+        self.interval, self.good = interval, 0
+        self.unscaled = self.overflow = False
+
+    def scale(self, loss):
+        return loss * self.current
+
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad.div_(self.current)
+                    self.overflow = self.overflow or not torch.isfinite(p.grad).all()
+        self.unscaled = True
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+            self.good += 1
+        if not self.overflow:
+            optimizer.step()
+
+    def update(self):
+        if self.overflow:
+            self.current *= self.backoff
+            self.good = 0
+        elif self.good == self.interval:
+            self.current *= self.growth
+            self.good = 0
+        self.unscaled = self.overflow = False
+
+
+# %% wrong: keeps_the_first_optimizer
+"""Collects the parameters once, from the first optimizer that comes. [earns 3]"""
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.current, self.growth, self.backoff = initial, growth, backoff
+        self.interval, self.good = interval, 0
+        self.unscaled = self.overflow = False
+        self.parameters = []
+
+    def scale(self, loss):
+        return loss * self.current
+
+    def unscale_(self, optimizer):
+        if not self.parameters:
+            self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        for p in self.parameters:
+            if p.grad is not None:
+                p.grad.div_(self.current)
+                self.overflow = self.overflow or not torch.isfinite(p.grad).all()
+        self.unscaled = True
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        if not self.overflow:
+            optimizer.step()
+
+    def update(self):
+        self.good = 0 if self.overflow else self.good + 1
+        if self.overflow:
+            self.current *= self.backoff
+        elif self.good == self.interval:
+            self.current *= self.growth
+            self.good = 0
+        self.unscaled = self.overflow = False
+
+
+# %% right: foreach
+"""Multiplies all gradients at once by the reciprocal; None until they have been looked at."""
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.__dict__.update(growth=growth, backoff=backoff, interval=interval)
+        self.current, self.fine, self.run = initial, None, 0
+
+    def scale(self, loss):
+        return self.current * loss
+
+    def unscale_(self, optimizer):
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        torch._foreach_mul_(gradients, 1 / self.current)
+        self.fine = all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
+
+    def step(self, optimizer):
+        if self.fine is None:
+            self.unscale_(optimizer)
+        return optimizer.step() if self.fine else None
+
+    def update(self):
+        fine, self.fine = self.fine, None
+        if not fine:
+            self.current, self.run = self.current * self.backoff, 0
+            return
+        self.run = (self.run + 1) % self.interval
+        self.current *= self.growth if self.run == 0 else 1

@@ -576,3 +576,54 @@ class MasterWeights:
             if self.params[i].grad is not None:
                 self.master[i].add_(self.params[i].grad.float(), alpha=-self.lr)
                 self.params[i].data.copy_(self.master[i].data)
+
+
+# %% wrong: old_gradient_again
+"""Steps with a parameter's last gradient if there is none now. [earns 3]"""
+import torch
+
+
+class MasterWeights:
+    def __init__(self, lr, dtype=torch.float16):
+        self.lr, self.dtype = lr, dtype
+        self.master, self.params = [], []
+
+    def load(self, tensors):
+        self.master = [t.clone() for t in tensors]
+        self.params = [m.to(self.dtype).requires_grad_() for m in self.master]
+        self.last = [torch.zeros_like(m) for m in self.master]
+
+    @torch.no_grad()
+    def step(self):
+        for i, param in enumerate(self.params):
+            if param.grad is not None:
+                self.last[i] = param.grad.float()
+            self.master[i] -= self.lr * self.last[i]
+            param.copy_(self.master[i])
+
+
+# %% right: properties
+"""Pairs of master and param, which properties list; computes in float64."""
+import torch
+
+
+class MasterWeights:
+    def __init__(self, lr, dtype=torch.float16):
+        self.rate, self.low, self.pairs = lr, dtype, []
+
+    @property
+    def master(self):
+        return [master for master, _ in self.pairs]
+
+    @property
+    def params(self):
+        return [param for _, param in self.pairs]
+
+    def load(self, tensors):
+        self.pairs = [(t.clone(), t.to(self.low, copy=True).requires_grad_()) for t in tensors]
+
+    def step(self):
+        for master, param in self.pairs:
+            if param.grad is not None:
+                master.copy_(master.double() - self.rate * param.grad.double())
+                param.data = master.to(self.low)

@@ -889,3 +889,31 @@ def train(model, batches, precision, lr=0.1):
             for parameter, grad in zip(model.parameters(), grads, strict=True):
                 parameter -= lr * grad
     return losses
+
+
+# %% right: swaps_data_and_begins_high
+"""Puts 16-bit data into the parameters for each batch, and begins with a scale of 2^20."""
+import torch
+
+
+def train(model, batches, precision, lr=0.1):
+    low = getattr(torch, precision)
+    parameters = list(model.parameters())
+    scale, losses = 2.0**20 if precision == "float16" else 1.0, []
+    for batch in batches:
+        masters = [p.data for p in parameters]
+        for p in parameters:
+            p.data = p.data.to(low)
+        loss = model(*batch)
+        losses.append(loss.item())
+        gradients = torch.autograd.grad(loss * scale, parameters)
+        for p, master in zip(parameters, masters):
+            p.data = master
+        gradients = [gradient.float() / scale for gradient in gradients]
+        if not all(torch.isfinite(gradient).all() for gradient in gradients):
+            scale /= 2
+            continue
+        with torch.no_grad():
+            for p, gradient in zip(parameters, gradients):
+                p.sub_(gradient, alpha=lr)
+    return losses

@@ -98,7 +98,7 @@ def _batch_cases(rng: np.random.Generator) -> list[Case]:
     lengths = [[seq, gpt2, 16 * 10**9] for seq in (128, 256, 512, 1024, 2048, 4096, 8192, 16384)]
     lengths.append([1024, gpt2, 24 * 10**9])
     # One attribute differs at a time, so each of them counts for a result that is remembered.
-    others = {"n_layers": 24, "d_model": 1536, "n_heads": 16, "vocab": 32000, "context": 4096}
+    others = {"n_layers": 24, "d_model": 1536, "n_heads": 16, "vocab": 500_000, "context": 4096}
     lengths += [[1024, {**gpt2, name: size}, 16 * 10**9] for name, size in others.items()]
     # A quotient that no float tells from the next whole number. It is small, so that answers which
     # try one batch after another end soon.

@@ -53,7 +53,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     drawn = [[_table(rng, count)] for count in (4, 8, 8, 30)]
     # 12 heads of 64 beside widths that are larger or smaller, by 1 or by a whole factor.
     widths = [[{**gpt3[0], "name": f"{w}", "d_model": w} for w in (w0, 768)] for w0 in _WIDTHS]
-    fixed = [[gpt3], [[]], [gpt3[:1]], [gpt3[6:7]], *([rows] for rows in widths)]
+    # Of one width, with other heads.
+    heads = [{**gpt3[0], "name": "one more", "n_heads": 13}, {**gpt3[0], "d_head": 63}]
+    equal = [*heads, {**gpt3[0], "name": "like the first"}]
+    fixed = [[gpt3], [[]], [gpt3[:1]], [gpt3[6:7]], [equal], *([rows] for rows in widths)]
     return [
         Case(("names",), {"calls": drawn}),
         Case(("names",), {"calls": fixed}, fixed=True),

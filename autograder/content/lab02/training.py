@@ -23,7 +23,7 @@ _KEYS = (*EXACT, "saved_activations", "peak")
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    """Two shapes of each kind, and the first one with another batch and another length.
+    """Two shapes of each kind, and the first one with each number changed by itself.
 
     Their proportions vary little, so a mistake always costs the same. Activations and logits decide
     in the first two; the embedding in the next two; the third two have a small vocabulary, and the
@@ -34,8 +34,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     kinds += [(3, 128, 2, 100, 32), (4, 128, 4, 100, 32)]
     calls = [_call(rng, *kind) for kind in kinds]
     shape, batch, seq = calls[0]
-    # For results that are kept without the batch or the length.
+    # For results that are kept without the batch, the length, or part of the shape.
     calls += [(shape, 2 * batch, seq), (shape, batch, 24 - seq)]
+    sizes = {"n_layers": 3, "d_model": 96, "vocab": shape["vocab"] + 100, "context": 30}
+    calls += [({**shape, name: size}, batch, seq) for name, size in sizes.items()]
     return [
         Case(tuple(_PARTS), {"calls": [list(call)]}, fixed=index % 2 == 1)
         for index, call in enumerate(calls)

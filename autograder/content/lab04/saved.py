@@ -87,6 +87,7 @@ SAVED: dict[str, Callable[[int, int], list[_Saved]]] = {
     "mask": lambda r, c: [_Saved("inner", r * c, size=1)],
     "double": lambda r, c: [_Saved("input", r * c, size=8)],
     "two outputs": lambda r, c: [_Saved("output", r * c)] * 2,
+    "one value": lambda r, c: [_Saved("output", 1)],
     "no graph": lambda r, c: [],
 }
 
@@ -116,6 +117,7 @@ _WRITTEN = {
     "mask": "x.masked_fill(x < 0, 0.0)",
     "double": "torch.sin of a float64 x",
     "two outputs": "a function that returns tanh(x) and exp(x)",
+    "one value": "lambda x: torch.exp(x.mean())",
     "no graph": "torch.exp of an x that requires no gradient",
 }
 
@@ -166,6 +168,7 @@ _MUTANTS: dict[str, Callable[..., Any]] = {
     "inputs_left_out": _count(_HELD - {"input"}),
     "outputs_left_out": _count(_HELD - {"output"}),
     "buffers_left_out": _count(_HELD - {"buffer"}),
+    "single_values_left_out": _count(of=lambda s: s.storage_bytes * (s.elements > 1)),
     "elements": _count(of=lambda s: s.storage_bytes // s.size),
     "four_bytes_each": _count(of=lambda s: 4 * (s.whole or s.elements)),
 }
@@ -228,6 +231,8 @@ saved_bytes = Task(
         "outputs_left_out": "You leave the function's result out. If an operation saved it, as "
         "exp and tanh do, it counts.",
         "buffers_left_out": "You leave a buffer out. Only parameters are left out.",
+        "single_values_left_out": "You leave out a tensor without dimensions. Numbers written in "
+        "Python don't count, but a result like x.mean() is a tensor of the program.",
         "elements": "You return elements. Return bytes.",
         "four_bytes_each": "You count 4 bytes for every element. Ask the storage for its bytes.",
     },

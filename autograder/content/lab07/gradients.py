@@ -106,6 +106,9 @@ def _flushed_cases(rng: np.random.Generator) -> list[Case]:
     empty = [[grads, dtype, 8.0] for grads in nothing for dtype in _ROUNDS_TO_ZERO]
     edge = np.array([2.0**-25, 1.001 * 2.0**-25, -(2.0**-24), 2.0**-20, 0.0], np.float32)
     uneven = [edge, np.full((30,), 2.0**-30, np.float32)]
+    # Ties of bfloat16, and a single value.
+    others = [[[np.ldexp(edge, -109)], "bfloat16", scale] for scale in (1.0, 2.0, 64.0)]
+    others.append([[edge[:1]], "float16", 1.0])
     return [
         Case(("value",), {"calls": fp16}),
         Case(("value",), {"calls": [*fp16, *bf16]}),
@@ -117,7 +120,7 @@ def _flushed_cases(rng: np.random.Generator) -> list[Case]:
         ),
         Case(
             ("value",),
-            {"calls": [[uneven, "float16", s] for s in (1.0, 2.0, 0.5, 64.0)]},
+            {"calls": [*([uneven, "float16", s] for s in (1.0, 2.0, 0.5, 64.0)), *others]},
             fixed=True,
         ),
     ]

@@ -29,7 +29,8 @@ Gradients = list[list[list[float]]]  # by step, parameter and value
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     trained = [_trained(rng, int(rng.integers(2, 4))), _trained(rng, int(rng.integers(4, 6)))]
-    return [*trained, _clipped(rng), _mixed(rng), *_defaults(rng), *_fixed()]
+    clipped = [_clipped(rng), _mixed(rng), _counted(rng)]
+    return [*trained, *clipped, *_defaults(rng), *_fixed()]
 
 
 def _trained(rng: np.random.Generator, interval: int) -> Case:
@@ -63,6 +64,13 @@ def _mixed(rng: np.random.Generator) -> Case:
     return Case((_UNSCALE,), {**inputs, "clipped": clipped})
 
 
+def _counted(rng: np.random.Generator) -> Case:
+    """Good steps, some of which call unscale_: all of them count."""
+    clipped = [False, True, True, False, True]
+    inputs = {"settings": _settings(rng, interval=2), "gradients": [_finite(rng) for _ in clipped]}
+    return Case((_TRAJECTORY,), {**inputs, "max_norm": 1.0, "clipped": clipped})
+
+
 def _defaults(rng: np.random.Generator) -> list[Case]:
     """Growth and backoff left to their defaults, and the interval: step 2000 is the last."""
     steps = [_finite(rng), _finite(rng), _spoiled(rng, math.inf), _finite(rng)]
@@ -70,7 +78,8 @@ def _defaults(rng: np.random.Generator) -> list[Case]:
     late = [_finite(rng) for _ in range(2)]
     return [
         Case((_TRAJECTORY, _SKIPS), {"settings": given, "gradients": steps}),
-        Case((_TRAJECTORY,), {"settings": {}, "gradients": late, "good_steps": 1998}),
+        # The earlier steps are those of another optimizer.
+        Case((_TRAJECTORY, _SKIPS), {"settings": {}, "gradients": late, "good_steps": 1998}),
     ]
 
 

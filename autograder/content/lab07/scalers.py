@@ -139,6 +139,10 @@ class _StepDoesNotUnscale(LossScaler):
 
 
 class _UnscalesOnlyOnce(LossScaler):
+    def begin_after(self, good_steps: int) -> None:
+        super().begin_after(good_steps)
+        self.unscaled = good_steps > 0
+
     def update(self) -> None:
         super().update()
         self.unscaled = True

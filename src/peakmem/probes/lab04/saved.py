@@ -129,5 +129,6 @@ _FUNCTIONS: dict[str, Callable[[int, int], tuple[Any, ...]]] = {
     "mask": lambda r, c: ((lambda x: x.masked_fill(x < 0, 0.0)), _x(r, c)),
     "double": lambda r, c: (torch.sin, _x(r, c).detach().double().requires_grad_()),
     "two outputs": lambda r, c: ((lambda x: (torch.tanh(x), torch.exp(x))), _x(r, c)),
+    "one value": lambda r, c: ((lambda x: torch.exp(x.mean())), _x(r, c)),
     "no graph": lambda r, c: (torch.exp, torch.randn(r, c)),
 }
