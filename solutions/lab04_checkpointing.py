@@ -1015,6 +1015,7 @@ def saved_bytes(fn, *inputs) -> int:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab04-saved_bytes-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 4.6, what does backward wait for?
 def drops_branches(x):
+    unused = x.cos().sum()
     y = x * x
     unused = torch.exp(x).sum() + x.sin().sum()
     del unused
@@ -1098,7 +1099,7 @@ self_check(
         saves(
             drops_branches,
             8000,
-            "x * x holds x, and tanh its result, perhaps where exp's was. exp and sin left nothing.",
+            "x * x holds x, and tanh its result, perhaps where exp's was. The others left nothing.",
             "dropped branches",
             wrong={
                 0: "Hold on to fn's result until you have counted.",
