@@ -149,7 +149,7 @@ def _why_far(far: Sequence[float], rise_bytes: int) -> tuple[str, ...]:
 def _why(way: float, losses: Sequence[float], precision: str) -> tuple[str, ...]:
     if way < -0.01:
         return ("does_not_learn",)
-    if precision == "float16" and way < 0.3:
+    if precision == "float16" and way < 0.15:
         return ("gradients_flushed",)
     return ("updates_lost",) if precision != "float32" and way < 0.9 else ()
 
