@@ -58,6 +58,12 @@ def test_the_given_code_is_right_and_leaks(number: str) -> None:
     assert (verdict.points, verdict.mistake) == (1, mistake), verdict.message
 
 
+# Two of them tell most of what eight do.
+SEEDS = pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= 2)) for seed in range(8)]
+)
+
+
 def _last_bits_away(masters: list[Any], batches: list[Any], lr: float) -> list[float]:
     """Train right, on masters that differ by what another order of a float32 update may change."""
     for master in masters:
@@ -65,13 +71,13 @@ def _last_bits_away(masters: list[Any], batches: list[Any], lr: float) -> list[f
     return train_low(masters, batches, lr)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@SEEDS
 def test_the_last_bits_of_a_master_cost_no_points(seed: int) -> None:
     verdict = _verdict(lab07_leak, lab07, _last_bits_away, seed)
     assert verdict.status == "right", verdict.message
 
 
-@pytest.mark.parametrize("seed", range(8))
+@SEEDS
 def test_what_a_large_run_takes_for_rounding_the_small_ones_show(seed: int) -> None:
     verdict = _verdict(lab07_leak, lab07, partial(train_low, low_product=True), seed)
     assert (verdict.points, verdict.mistake) == (0, "product_in_low")
