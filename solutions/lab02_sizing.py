@@ -535,7 +535,13 @@ self_check(
             ),
             (3, one_layer, 1728 + 2 * 249, 2, "an exact fit"),
             *(
-                (3, SimpleNamespace(**{**vars(one_layer), name: size}), 1728 + 2 * 249, fit, name)
+                (
+                    3,
+                    SimpleNamespace(**{**vars(one_layer), name: size}),
+                    1728 + 2 * 249,
+                    fit,
+                    f"{name} counts, and is {size} here",
+                )
                 for (name, size), fit in zip(others.items(), [0, 1, 1, 1], strict=True)
             ),
             (
@@ -1227,7 +1233,10 @@ self_check(
             label="context",
         ),
         Case(
-            ("logits", shape_of(1, 2, 11, 5), 1, 3), 132, "this shape's vocabulary", label="vocab"
+            ("logits", shape_of(1, 2, 11, 5), 1, 3),
+            132,
+            "count this shape's vocabulary",
+            label="logits: another vocabulary",
         ),
     ]
     + [
