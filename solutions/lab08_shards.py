@@ -290,7 +290,11 @@ def ring_case(world, length, hint):
 self_check(
     wrong_chunks,
     [
-        ring_case(2, 12, "Step 0 adds the chunk it receives, step 1 overwrites with it. Chunk sizes may differ by one."),
+        ring_case(
+            2,
+            12,
+            "Step 0 adds the chunk it receives, step 1 overwrites with it. Chunk sizes may differ by one.",
+        ),
         ring_case(3, 12, "Compare the chunk of each step with the table."),
         ring_case(3, 13, "Chunk sizes differ by one: cut the buffer to the chunk received."),
         ring_case(4, 3, "Some chunks are empty. Either send them too, or skip them on both sides."),
