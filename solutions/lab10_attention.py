@@ -1003,8 +1003,8 @@ score("lab10-chunked_cross_entropy", globals())
 # Write `module_times(model, x)`: run `model(x)`, and return a dict from each module's name in
 # `model.named_modules()` to the seconds of its *own* forward, its children's left out, added up over all its calls. A module that never runs
 # takes 0, or is left out. Leave no hooks behind, and remove no others.
-# - Read the clock with `time.perf_counter()`. Grading replaces it with a clock that modules move: a busy
-#   machine doesn't change your points.
+# - Read the clock with `time.perf_counter()`. Grading simulates the clock: a busy machine
+#   doesn't change your points.
 # - `module.register_forward_pre_hook(hook)` calls `hook(module, inputs)`,
 #   `register_forward_hook(hook)` calls `hook(module, inputs, output)`. Both return a handle with `remove()`.
 #
@@ -1172,8 +1172,8 @@ if predicted(predicted_linear_percent, question="What percentage in linear layer
 # - After forward, at most `bits` bits per value and 4 KiB are kept. `pack` and `unpack` are given.
 # - For normally distributed x, the levels $\hat g$ of the derivative $g$ have $\|\hat g - g\| / \|g\|$ of at most 0.31, 0.16
 #   and 0.05 with 1, 2 and 4 bits.
-# - While 24 results, each of 131,072 values, are added up, and in backward, at most 16 times the bytes of x are
-#   alive besides what is kept.
+# - 24 results of 131,072 values each, added up, need at most 16 times x in forward and backward, besides what they
+#   keep.
 #
 # *Hint:* intervals with equal shares of a normal distribution have their ends at `torch.special.ndtri(k / 2**bits)`. The best level of an
 # interval is the mean derivative in it: take a few thousand fractional $k$, not equal steps of $x$. $g(x) = \Phi(x) + x\,\varphi(x)$, with `ndtr` and the density.
