@@ -1353,7 +1353,9 @@ def beside_kib(width=1024):
 self_check(
     lora_report,
     [
-        Case(("shapes",), [(2, 5), (2, 7)], "A and B, and nothing else", label="parameters"),
+        Case(
+            ("shapes",), [(2, 5), (2, 7)], "A and B alone: freeze the bias, too", label="parameters"
+        ),
         Case(("start",), 0, "B is 0 at the start", label="equal at the start"),
         Case(("zeros",), [(2, 7)], "B is 0, and A is random", label="zeros at the start"),
         Case(("learned",), True, "if both are 0, no gradient reaches either", label="learns"),
