@@ -551,7 +551,7 @@ score("lab08-data_parallel", globals())
 #
 # *Hint:* `dist.all_gather(list_of_tensors, mine)` fills the list with every rank's `mine`. All must have the same size, so pad each tensor to $N \lceil n/N \rceil$ values. The list may be the chunks of one tensor.
 #
-# *Points:* equals Adam 2, state 2, ranks equal 1. *Example:* 10 values on 4 ranks: rank 0 updates values 0 to 2, rank 3 value 9 only, and each keeps 2 · 3 moments.
+# *Points:* equals Adam 2, state 2, ranks equal 1. *Example:* 10 values on 4 ranks: rank 0 updates values 0 to 2, rank 3 value 9 only, and each keeps $2 \cdot 3$ moments.
 #
 # **Predict first.** The model below has 2 MiB of float32 weights. With Adam on 2 ranks, how many MiB of model states does each rank hold at stage 1?
 

@@ -584,7 +584,7 @@ score("lab09-pack_int4", globals())
 # 1. Columns of `x` with any $|x|$ above `threshold` are *outliers*. Multiply them in float32 by the decoded weight.
 # 2. Quantize the other columns to 8 bits, one step per row (9.1, *Convention*), and multiply them as integers.
 #
-# The result is the sum of both. Perhaps no column is an outlier, perhaps all are. torch multiplies int8 in int8, and wraps
+# The result is the sum of both. There may be no outliers, or nothing but outliers. torch multiplies int8 in int8, and wraps
 # around: convert to int32 first.
 #
 # *Points:* without outliers 2, with outliers 2.

@@ -204,7 +204,7 @@ def _compared(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
         f"ignore_index={ignored}: {what} the mean over all counted tokens"
     )
     if is_number(loss, right.loss):
-        said += "; the loss is."
+        said += "; the loss is right."
     else:
         said += f"; expected the loss {right.loss:.10g}, got {show(loss)}."
     return Finding(False, said, tuple(names))
