@@ -1145,7 +1145,8 @@ score("lab04-saved_bytes", globals())
 # `[0]` at $\max(4, 2 + 8) = 10$, `[1]` at $\max(8, 1 + 4) = 8$. So `[1]`: $3 + 2 = 5$.
 #
 # Only the *last* index decides the time. So the stub goes through the indices. Of all plans that end with
-# $j$ and fit so far, `least[j]` remembers the one that keeps the fewest bytes, as a pair (bytes kept, plan).
+# $j$ and fit so far, `least[j]` remembers the one whose kept outputs take the fewest bytes, $j$'s included, as a
+# pair (these bytes, plan).
 # For each $i < j$, `least[i]` and the segment $i + 1 \ldots j$ make a candidate. You write this step, and
 # then choose the plan.
 #
