@@ -682,9 +682,9 @@ self_check(
         Case((1e6, 1e4, 5, 10), True, "infinity stays infinity"),
         Case((1e6, 1e6, 5, 10), True, "infinity plus infinity stays, too"),
         Case((1e6, 1e4, 8, 7), False, "bf16 goes farther: use the format you are given"),
-        Case((1e6, 1e4, 8, 10), False, "so does any format with 8 exponent bits"),
+        Case((1e6, 1e4, 8, 10), False, "any format with 8 exponent bits goes farther"),
         Case((1.0, 2.0**-9, 8, 10), False, "10 mantissa bits: the gap above 1 is 2**-10"),
-        Case((1e60, 1e58, 9, 12), False, "so does a format with 9 exponent bits"),
+        Case((1e60, 1e58, 9, 12), False, "9 exponent bits go farther still"),
         Case((1.0, 2.0**-16, 9, 16), False, "16 mantissa bits: the gap above 1 is 2**-16"),
         Case((0.0, 2.0**-26, 5, 10), True, "less than half of the smallest number"),
     ],
@@ -999,7 +999,7 @@ self_check(
         Case((16.0, 5, 10), 32768.0, "a tie at the largest power of two that fp16 has"),
         Case((17.0, 5, 10), math.inf, "more than half of the largest gap: it passes 65504"),
         Case((17.0, 8, 10), 65536.0, "8 exponent bits go farther"),
-        Case((2.0**130, 9, 10), 2.0**141, "so do 9"),
+        Case((2.0**130, 9, 10), 2.0**141, "9 exponent bits go farther still"),
         Case((1e5, 5, 10), math.inf, "the first sum already passes 65504"),
         Case((2.0**-6 + 2.0**-58, 5, 10), 64.0, "just above half of the gap from 32 on"),
         Case((0.3, 5, 10), float(lab01.float16_sums(0.3, 5000)[-1]), "0.3 in fp16, simulated"),
@@ -1074,11 +1074,15 @@ def verdict_on(numbers):
 
 random_numbers = np.random.default_rng(1).normal(0, 1, 1000).tolist()
 tree_numbers = [*(0.498 / 2**k for k in range(8, -1, -1) for _ in range(2**k)), 1024]
+said = {
+    "x was changed": "work on numbers of your own, and leave x alone",
+    "not a result of add": "only add may add: return a number that it returned",
+}
 lost = "what an addition lost goes to the next element: try its sign with add(2048, 1)"
 self_check(
     verdict_on,
     [
-        Case((numbers,), "right", hint, label=name)
+        Case((numbers,), "right", hint, label=name, wrong=said)
         for name, numbers, hint in [
             ("a thousand times 20.0", [20.0] * 1000, lost),
             ("a thousand times 0.3", [0.3] * 1000, lost),

@@ -164,6 +164,14 @@ self_check(
             },
         ),
         Case(
+            (0.0, [0.5]),
+            (-0.5,),
+            "eps stands outside the root: 0.5 / (0.5 + 0.5)",
+            {"lr": 1.0, "eps": 0.5},
+            label="eps = 0.5",
+            wrong={(-0.577350269,): "eps stands under your root: add it after"},
+        ),
+        Case(
             (1.0, [0.5, -2.0]),
             (0.900000002, 0.955950351),
             "the second step: t = 2, with moments kept from the first",
@@ -202,14 +210,6 @@ self_check(
             label="other betas",
         ),
         Case((1.0, [0.5]), (0.999,), "lr is 1e-3 if none is given", label="the default lr"),
-        Case(
-            (0.0, [0.5]),
-            (-0.5,),
-            "eps stands outside the root: 0.5 / (0.5 + 0.5)",
-            {"lr": 1.0, "eps": 0.5},
-            label="eps = 0.5",
-            wrong={(-0.577350269,): "eps stands under your root: add it after"},
-        ),
         Case(
             (),
             (1.1, 0.955950351, 0.900000001, 0.812893606),

@@ -257,7 +257,7 @@ self_check(
     [
         same_as_plain(
             gradients,
-            "forward returns what fn returns. The gradient of exp is exp(x).",
+            "forward returns what fn returns. In backward, put a single result in a list.",
             "exp",
             torch.exp,
             x,
@@ -1144,8 +1144,9 @@ score("lab04-saved_bytes", globals())
 # *Example:* stages (time, saved, output) (1, 4, 2), (1, 4, 1), (1, 4, 2), and a budget of 9. `[]` peaks at 12,
 # `[0]` at $\max(4, 2 + 8) = 10$, `[1]` at $\max(8, 1 + 4) = 8$. So `[1]`: $3 + 2 = 5$.
 #
-# Only the *last* index decides the time. So the stub goes through the indices: for each $j$, `least[j]` shall
-# be a pair of the least sum of kept outputs, of all plans that end with $j$ and fit so far, and such a plan.
+# Only the *last* index decides the time. So the stub goes through the indices. Of all plans that end with
+# $j$ and fit so far, `least[j]` remembers the one whose kept outputs take the fewest bytes, $j$'s included, as a
+# pair (these bytes, plan).
 # For each $i < j$, `least[i]` and the segment $i + 1 \ldots j$ make a candidate. You write this step, and
 # then choose the plan.
 #

@@ -267,8 +267,10 @@ self_check(
             "two float64 moments for each of two parameters",
             function=three_after_a_step,
             wrong={
+                0: "m and v live on the host: put them there, and keep their handles",
                 16: "give m and v the parameter's dtype: torch.zeros_like(param)",
                 48: "no gradient, no moments: `continue` before you make them",
+                64: "`put` makes a second copy: `write` to the handle that you have",
             },
         ),
         Case(
@@ -778,7 +780,7 @@ leak_handles = [
 if predicted(predicted_leak_mib, question="MiB at the peak with twelve batches?"):
     for count in (1, 2, 6, 12):
         found = measure_call(wasteful_mean_squares, leak_host, leak_handles[:count], device=DEVICE)
-        print(f"{count:2} batches: {found.rise_bytes / MIB:5.1f} MiB at the peak")
+        print(f"batches: {count:2}, {found.rise_bytes / MIB:5.1f} MiB at the peak")
     print(f"you predicted {predicted_leak_mib} MiB for twelve")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -1087,7 +1089,11 @@ SHARED = "one `Storages` for the whole block, and one entry for a tensor and its
 self_check(
     same_gradients,
     [
-        Case((1,), True, "rebuild each tensor from the whole storage and its layout"),
+        Case(
+            (1,),
+            True,
+            "yield under the hooks; keep the entry, not its handle alone; rebuild from its whole storage",
+        ),
         Case((2,), True, "backward may run twice: don't free in unpack"),
         Case(
             ("backward",),

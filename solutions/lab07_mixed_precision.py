@@ -155,10 +155,12 @@ example = [1e-8, 1e-3, 0.0]
 ZERO = "a gradient that was 0 before does not count"
 TINY = "2^-24 survives, and so do values nearer to it than to 0: cast, and look for zeros"
 RAISE = "raise ValueError unless dtype is float16 or bfloat16"
+CHANGED = {"grads changed": "leave the tensors as they are: grad * scale makes a new one"}
 self_check(
     share_of,
     [
-        Case((example,), 0.5, "the example", wrong={1 / 3: ZERO, 2 / 3: ZERO}),
+        Case((example,), 0.5, "the example", wrong={1 / 3: ZERO, 2 / 3: ZERO} | CHANGED),
+        Case(([2.0**-24, 4e-8],), 0.0, TINY),
         Case((example,), 0.0, "scale first, then cast", {"scale": 8.0}),
         Case((example,), 0.0, "bfloat16 goes down to 2^-133", {"dtype": "bfloat16"}),
         Case(([2.0**-134, 2.0**-132],), 0.5, "half of 2^-133 rounds to 0", {"dtype": "bfloat16"}),
@@ -168,7 +170,6 @@ self_check(
             "the product 2^-152 is 0 even before the cast: it counts, too",
             {"dtype": "bfloat16", "scale": 2.0**-12},
         ),
-        Case(([2.0**-24, 4e-8],), 0.0, TINY),
         Case(
             ([2.0**-50, 1.0],),
             0.5,
@@ -250,7 +251,7 @@ def scale_of(*values):
 self_check(
     scale_of,
     [
-        Case(([0.5, -3.0],), 16384, "the sign doesn't matter: -3 overflows too"),
+        Case(([0.5, -3.0],), 16384, "the sign doesn't matter: -3 overflows too", wrong=CHANGED),
         Case(([1.0, 1.0], [3.0], 1.0), 16384, "look at all tensors; a number is one, too"),
         Case(([3.0] * 16,), 16384, "the largest value decides, not a norm"),
         Case(([[3.0, 0.0], [0.0, 0.0]],), 16384, "of a matrix, too, each value counts by itself"),
@@ -511,6 +512,7 @@ self_check(
             ([0.5, 0.0, 0.0], [8, 24, 6]),
             "use growth and backoff",
             {**fast, "growth": 3.0, "backoff": 0.25},
+            wrong=EARLY,
         ),
         Case(([math.inf],), ([1.0], [2.0**-21]), "no scale is too small", {"initial": 2.0**-20}),
         Case(
@@ -1309,7 +1311,7 @@ self_check(
         Case(
             (nn.Linear(4, 2), rows, torch.bfloat16),
             [("", low)],
-            "its name is empty",
+            "its name is empty; autocast gives its output, not its input, 16 bits",
             label="a Linear alone",
             wrong={(("", "no string"),): "give the dtype's name: str(output.dtype)"},
         ),

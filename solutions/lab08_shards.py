@@ -283,6 +283,13 @@ def to_everyone(x):
         x += came
 
 
+def collectives_in(function):
+    """Return the names in the code that call all ranks at once."""
+    parts = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "broadcast")
+    code = getattr(function, "__code__", None)  # a partial or a decorated function may have none
+    return [name for name in getattr(code, "co_names", ()) if name.startswith(parts)]
+
+
 def ring_case(world, length, hint):
     return Case((world, length), [], hint, label=f"no wrong chunks, {world} ranks, {length} values")
 
@@ -290,7 +297,11 @@ def ring_case(world, length, hint):
 self_check(
     wrong_chunks,
     [
-        ring_case(2, 12, "Step 0 adds the chunk it receives; step 1 overwrites a chunk with it."),
+        ring_case(
+            2,
+            12,
+            "Step 0 adds the chunk it receives, step 1 overwrites with it. Chunk sizes may differ by one.",
+        ),
         ring_case(3, 12, "Compare the chunk of each step with the table."),
         ring_case(3, 13, "Chunk sizes differ by one: cut the buffer to the chunk received."),
         ring_case(4, 3, "Some chunks are empty. Either send them too, or skip them on both sides."),
@@ -314,6 +325,13 @@ self_check(
             "A buffer of one chunk is enough.",
             function=ring_extra,
             label="memory, 4 ranks",
+        ),
+        Case(
+            (ring_all_reduce,),
+            [],
+            "The exercise allows send, recv, isend, irecv and batch_isend_irecv.",
+            function=collectives_in,
+            label="no other calls",
         ),
     ],
 )
@@ -533,7 +551,7 @@ score("lab08-data_parallel", globals())
 #
 # *Hint:* `dist.all_gather(list_of_tensors, mine)` fills the list with every rank's `mine`. All must have the same size, so pad each tensor to $N \lceil n/N \rceil$ values. The list may be the chunks of one tensor.
 #
-# *Points:* equals Adam 2, state 2, ranks equal 1. *Example:* 10 values on 4 ranks: rank 0 updates values 0 to 2, rank 3 value 9 only, and each keeps 2 · 3 moments.
+# *Points:* equals Adam 2, state 2, ranks equal 1. *Example:* 10 values on 4 ranks: rank 0 updates values 0 to 2, rank 3 value 9 only, and each keeps $2 \cdot 3$ moments.
 #
 # **Predict first.** The model below has 2 MiB of float32 weights. With Adam on 2 ranks, how many MiB of model states does each rank hold at stage 1?
 
@@ -647,7 +665,7 @@ def kept(world):
     shapes, steps = [[512, 512], [513]], [[], []]
     found = lab08.run_adam(ShardedAdam, world, shapes, steps, {}, 0, large=True)
     _, right = lab08.adam.updated(torch.optim.Adam, shapes, steps, {}, 0, 1.0)
-    sums = torch.tensor([p.sum() for p in right])
+    sums = torch.tensor([p.sum().item() for p in right])
     if any((torch.tensor(rank["params"]) - sums).abs().max() > 0.1 for rank in found["ranks"]):
         return "other values after two steps"
     most = 8 * (512 * 512 + 513) // world + 2 * 1024 + 2**16

@@ -158,7 +158,12 @@ TIES = torch.tensor([127.0, 2.5, -1.5, 1.5, 126.5])
 self_check(
     codes_of,
     [
-        Case((TIES, 8), [127, 2, -2, 2, 126], "halfway, take the even code", label="8 bits, ties"),
+        Case(
+            (TIES, 8),
+            [127, 2, -2, 2, 126],
+            "the largest code is 127; halfway, take the even one",
+            label="8 bits, ties",
+        ),
         Case((TINY, 2), [1, 1, 0], "-1, 0 and 1, however small x is", label="2 bits, tiny"),
         Case(
             (TIES, 8),
@@ -313,10 +318,10 @@ def quantize_affine(
 def all_three(x, bits, *axis):
     q, scale, zero_point = quantize_affine(x, bits, *axis)
     parts = [torch.as_tensor(part) for part in (scale, zero_point)]
-    narrow = parts[1].dtype in (torch.uint8, torch.int8)
-    type_ = f"zero_point is {parts[1].dtype}" if narrow else str(q.dtype)
+    if parts[1].dtype in (torch.uint8, torch.int8):
+        return f"zero_point is {parts[1].dtype}: keep it a float tensor"
     scale, zero_point = (part if axis else part.flatten() for part in parts)
-    return {"q": q, "scale": scale, "zero_point": zero_point, "type": type_}
+    return {"q": q, "scale": scale, "zero_point": zero_point, "type": str(q.dtype)}
 
 
 def three(q, scale, zero_point):
@@ -504,7 +509,12 @@ EACH = torch.arange(-8, 8, dtype=torch.int8)
 self_check(
     packed_and_back,
     [
-        Case((EACH,), EACH, "codes above 7 are negative: subtract 16", label="all 16 codes"),
+        Case(
+            (EACH,),
+            EACH,
+            "pack q & 15: the low four bits; unpacked, codes above 7 are negative: subtract 16",
+            label="all 16 codes",
+        ),
         Case((EACH[:5],), EACH[:5], "the last byte is half empty", label="5 codes"),
         Case((EACH[7:8],), [-1], "the last byte is half empty", label="one code"),
         Case((EACH[:0],), EACH[:0], "no byte", label="no code"),
@@ -574,7 +584,7 @@ score("lab09-pack_int4", globals())
 # 1. Columns of `x` with any $|x|$ above `threshold` are *outliers*. Multiply them in float32 by the decoded weight.
 # 2. Quantize the other columns to 8 bits, one step per row (9.1, *Convention*), and multiply them as integers.
 #
-# The result is the sum of both. Perhaps no column is an outlier, perhaps all are. torch multiplies int8 in int8, and wraps
+# The result is the sum of both. There may be no outliers, or nothing but outliers. torch multiplies int8 in int8, and wraps
 # around: convert to int32 first.
 #
 # *Points:* without outliers 2, with outliers 2.
@@ -627,6 +637,7 @@ self_check(
             [[739 / 127, 1.0]],
             "codes 77 and 127, and both steps; floats would give 5.815 and 1.003",
             label="the example",
+            wrong={((-0.228346, -0.007874),): "int8 products wrap around: convert to int32 first"},
         ),
         Case(
             (torch.tensor([[1.21, 2.0]]), -CODES, HALF, 9.0),
@@ -1297,7 +1308,7 @@ def lora_report(what, bias=True):
     pairs = zip(found["trainable"], found["zero_at_start"], strict=True)
     zeros = sorted(tuple(sorted(array.shape)) for array, zero in pairs if zero)
     arrays = map(torch.from_numpy, found["trainable"])
-    ranks = [torch.linalg.matrix_rank(array, atol=1e-6).item() for array in arrays]
+    ranks = [torch.linalg.matrix_rank(a, atol=1e-6).item() for a in arrays if a.ndim == 2]
     flags = {"frozen": not found["base_changed"], "returned": found["returned"], "zeros": zeros}
     return {"shapes": shapes, "learned": learned, "ranks": ranks, **flags}.get(what, gap.get(what))
 
@@ -1342,7 +1353,9 @@ def beside_kib(width=1024):
 self_check(
     lora_report,
     [
-        Case(("shapes",), [(2, 5), (2, 7)], "A and B, and nothing else", label="parameters"),
+        Case(
+            ("shapes",), [(2, 5), (2, 7)], "A and B alone: freeze the bias, too", label="parameters"
+        ),
         Case(("start",), 0, "B is 0 at the start", label="equal at the start"),
         Case(("zeros",), [(2, 7)], "B is 0, and A is random", label="zeros at the start"),
         Case(("learned",), True, "if both are 0, no gradient reaches either", label="learns"),

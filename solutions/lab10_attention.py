@@ -136,7 +136,7 @@ self_check(
         Case(
             (1, 1, 4, 2, False, 2),
             four(128, 32, 192, 96),
-            "Each product: 2 x 4 x 4 x 2 flops; blocks of 2.",
+            "Each product: 2 x 4 x 4 x 2 flops. io_bytes_tiled is a function, called with 2.",
         ),
         Case((1, 1, 4, 2, True, 2), four(64, 32, 192, 96), "A mask halves the flops only."),
         Case((3, 5, 4, 2, False, 2), four(1920, 480, 2880, 1440), "Each head, each sequence."),
@@ -219,8 +219,20 @@ self_check(
         Case((1e12, 1e10, a100), "memory", "Bytes take 4.9 ms.", label="an A100, 1e10 bytes"),
         Case((1e12, 7.205e9, v100), "memory", "8.006 ms.", label="a V100, 7.205e9 bytes"),
         Case((1e12, 7.195e9, v100), "compute", "8 ms.", label="a V100, 7.195e9 bytes"),
-        Case((1e12, 1e9, a100), 3.2051282, "The longer.", label="ms, 1e9", function=milliseconds),
-        Case((1e12, 1e10, a100), 4.9043649, "The longer.", label="ms, 1e10", function=milliseconds),
+        Case(
+            (1e12, 1e9, a100),
+            3.2051282,
+            "Both at once: the longer of the two.",
+            label="ms, 1e9",
+            function=milliseconds,
+        ),
+        Case(
+            (1e12, 1e10, a100),
+            4.9043649,
+            "Both at once: the longer of the two.",
+            label="ms, 1e10",
+            function=milliseconds,
+        ),
     ],
     equal=close(1e-6),
 )
@@ -369,7 +381,12 @@ off = -math.inf
 self_check(
     of_blocks,
     [
-        Case(([0.0, 0.0], [LN2]), (LN2, 2.0), "The example.", wrong={(LN2, 3.0): "Rescale."}),
+        Case(
+            ([0.0, 0.0], [LN2]),
+            (LN2, 2.0),
+            "The example.",
+            wrong={(LN2, 3.0): "A new maximum: rescale the old sum."},
+        ),
         Case(([LN2], [0.0, 0.0]), (LN2, 2.0), "The maximum comes first."),
         Case(([0.1, 0.3], [0.2]), (0.3, 1 + math.exp(-0.1) + math.exp(-0.2)), "Keep to float64."),
         Case(([1000.0], [1000.0]), (1000.0, 2.0), "Subtract the maximum before exp."),
@@ -530,9 +547,16 @@ self_check(
             "When a block raises the maximum, rescale l and the sum.",
             label="8 tokens by 4",
         ),
-        Case((tiled_attention, 11, 4, False), 0.0, "The last is shorter.", label="11 tokens by 4"),
-        Case((tiled_attention, 8, 4, True), 0.0, "Mask.", label="8 tokens by 4, causal"),
-        Case((tiled_attention, 11, 4, True), 0.0, "Mask.", label="11 tokens by 4, causal"),
+        Case(
+            (tiled_attention, 11, 4, False),
+            0.0,
+            "The last block is shorter.",
+            label="11 tokens by 4",
+        ),
+        Case((tiled_attention, 8, 4, True), 0.0, "Pass causal on.", label="8 tokens by 4, causal"),
+        Case(
+            (tiled_attention, 11, 4, True), 0.0, "Mask each block.", label="11 tokens by 4, causal"
+        ),
         Case(
             (tiled_attention, 11, 4, True, 1e8),
             0.0,
@@ -941,7 +965,15 @@ self_check(
         against_torch("loss", "A target of -100 counts nowhere.", "loss, three ignored", some),
         against_torch("x", "A target of -100: gradient 0.", "gradient, three ignored", some),
         against_torch("loss", "A mean of none is NaN.", "a chunk without targets", (0, 1, 2, 3)),
-        against_torch("loss", "exp overflows.", "large logits", (), 3, 1.0, 30.0),
+        against_torch(
+            "loss",
+            "Subtract the maximum before exp, or use logsumexp.",
+            "large logits",
+            (),
+            3,
+            1.0,
+            30.0,
+        ),
         against_torch("x", "Multiply by the gradient that comes in.", "a scaled loss", (), 3, -3.0),
         Case(
             (chunked_cross_entropy,),
@@ -1003,8 +1035,8 @@ score("lab10-chunked_cross_entropy", globals())
 # Write `module_times(model, x)`: run `model(x)`, and return a dict from each module's name in
 # `model.named_modules()` to the seconds of its *own* forward, its children's left out, added up over all its calls. A module that never runs
 # takes 0, or is left out. Leave no hooks behind, and remove no others.
-# - Read the clock with `time.perf_counter()`. Grading replaces it with a clock that modules move: a busy
-#   machine doesn't change your points.
+# - Read the clock with `time.perf_counter()`. Grading simulates the clock: a busy machine
+#   doesn't change your points.
 # - `module.register_forward_pre_hook(hook)` calls `hook(module, inputs)`,
 #   `register_forward_hook(hook)` calls `hook(module, inputs, output)`. Both return a handle with `remove()`.
 #
@@ -1135,11 +1167,13 @@ if predicted(predicted_linear_percent, question="What percentage in linear layer
     shape = ModelShape("small", n_layers=6, d_model=512, n_heads=8, vocab=50257, context=256)
     gpt = GPT(shape, attention="standard").eval()
     tokens = torch.randint(50257, (1, 256))
+    runs = []
     with torch.no_grad():
-        gpt(tokens)  # the first run takes longer
-        start = time.perf_counter()
-        took = module_times(gpt, tokens)
-        whole_forward = time.perf_counter() - start
+        for _ in range(4):  # the first takes longer, and other programs may disturb one
+            start = time.perf_counter()
+            took = module_times(gpt, tokens)
+            runs.append((time.perf_counter() - start, took))
+    whole_forward, took = min(runs, key=lambda run: run[0])
     kinds = {}
     for name, inside in gpt.named_modules():
         kind = KINDS.get(type(inside).__name__, type(inside).__name__)
@@ -1170,7 +1204,8 @@ if predicted(predicted_linear_percent, question="What percentage in linear layer
 # - After forward, at most `bits` bits per value and 4 KiB are kept. `pack` and `unpack` are given.
 # - For normally distributed x, the levels $\hat g$ of the derivative $g$ have $\|\hat g - g\| / \|g\|$ of at most 0.31, 0.16
 #   and 0.05 with 1, 2 and 4 bits.
-# - 24 of them added up, each on 131,072 values, take at most 16 times x besides what they keep.
+# - 24 results of 131,072 values each, added up, need at most 16 times x in forward and backward, besides what they
+#   keep.
 #
 # *Hint:* intervals with equal shares of a normal distribution have their ends at `torch.special.ndtri(k / 2**bits)`. The best level of an
 # interval is the mean derivative in it: take a few thousand fractional $k$, not equal steps of $x$. $g(x) = \Phi(x) + x\,\varphi(x)$, with `ndtr` and the density.
@@ -1303,7 +1338,15 @@ self_check(
     [
         gelu_case(2, 0.0, "The result is F.gelu(x).", output_off_by),
         *(gelu_case(b, f"at most {2**b}", "Too many levels.", levels_of) for b in (1, 2, 4)),
-        *(gelu_case(b, "small enough", "Other ends, or means.", small_error) for b in (1, 2, 4)),
+        *(
+            gelu_case(
+                b,
+                "small enough",
+                "Ends cut equal shares of a normal distribution; a level is the mean derivative.",
+                small_error,
+            )
+            for b in (1, 2, 4)
+        ),
         gelu_case(2, True, "Multiply by the gradient that comes in.", passes_on),
         *(gelu_case(b, f"{b} bits", "Keep packed codes only.", bits_kept) for b in (1, 2, 4)),
     ],

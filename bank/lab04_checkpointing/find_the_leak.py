@@ -387,6 +387,33 @@ def step_with_log(layers, x):
     return log
 
 
+# %% wrong: logs_twice_and_hooks_stay
+"""A number in the hook, and nothing else is fixed."""
+
+import torch
+import torch.utils.checkpoint
+
+
+def step_with_log(layers, x):
+    log = []
+
+    def note(layer, inputs, output):
+        log.append(output.detach().square().mean().item())
+
+    for layer in layers:
+        layer.register_forward_hook(note)
+
+    def segment(x, first):
+        for layer in layers[first : first + 4]:
+            x = layer(x)
+        return x
+
+    for first in range(0, len(layers), 4):
+        x = torch.utils.checkpoint.checkpoint(segment, x, first, use_reentrant=False)
+    x.sum().backward()
+    return log
+
+
 # %% wrong: not_squared
 """The mean of the outputs."""
 

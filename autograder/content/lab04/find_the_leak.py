@@ -57,6 +57,10 @@ def _with_hooks(layers: Sequence[nn.Module], x: Tensor) -> list[float]:
     return step_with_log(layers, x, remove=False)
 
 
+def _with_hooks_and_twice(layers: Sequence[nn.Module], x: Tensor) -> list[float]:
+    return step_with_log(layers, x, remove=False, logged=lambda log, n: log)
+
+
 def _with_input_changed(layers: Sequence[nn.Module], x: Tensor) -> list[float]:
     return step_with_log(layers, x.requires_grad_())
 
@@ -84,6 +88,7 @@ find_the_leak = leak_task(
             "outputs_of_each_step": _with_hooks,
             "inputs_changed": _with_input_changed,
             "logs_twice": lambda layers, x: step_with_log(layers, x, logged=lambda log, n: log),
+            "logs_twice_and_hooks_stay": _with_hooks_and_twice,
             "not_squared": lambda layers, x: step_with_log(
                 layers, x, note=lambda output: output.detach().mean().item()
             ),
@@ -109,6 +114,9 @@ find_the_leak = leak_task(
             "the layers through checkpoint in segments of four, as the code given does.",
             "logs_twice": "Your log has each layer twice: hooks run again when a segment is "
             "recomputed. Note forward's values only.",
+            "logs_twice_and_hooks_stay": "Your log has each layer twice: hooks run again when a "
+            "segment is recomputed. And they stay on the layers. Note forward's values only, keep "
+            "the handles that register_forward_hook returns, and remove() them.",
             "inputs_changed": "Your function changes x, or the list of layers: x may even require "
             "a gradient afterwards, which then stays in memory. They are the caller's.",
             "not_squared": "You log the mean of the outputs. Log the mean of their squares.",

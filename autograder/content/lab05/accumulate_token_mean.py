@@ -201,9 +201,12 @@ def _compared(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
     what = "the loss is not" if close(got, right.gradients) else "the gradients are not those of"
     said = (
         f"With {counted} counted tokens per sample, micro_batch={inputs['micro_batch']} and "
-        f"ignore_index={ignored}: {what} the mean over all counted tokens; expected the loss "
-        f"{right.loss:.10g}, got {show(loss)}."
+        f"ignore_index={ignored}: {what} the mean over all counted tokens"
     )
+    if is_number(loss, right.loss):
+        said += "; the loss is right."
+    else:
+        said += f"; expected the loss {right.loss:.10g}, got {show(loss)}."
     return Finding(False, said, tuple(names))
 
 

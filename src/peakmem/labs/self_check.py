@@ -18,6 +18,7 @@ from peakmem.probes import as_sent, describe, is_unwritten, raised_type
 
 __all__ = ["Case", "SelfCheckFailed", "self_check"]
 
+_NO_RETURN = "Is a return missing?"
 _WIDTH = 78  # nbgrader's Validate cuts lines at 90, its own indentation included
 
 
@@ -143,6 +144,8 @@ def _failure(
         raised = _raised(error)
         expected = case.raises.__name__ if case.raises else show(as_sent(case.expected))
         said = f"Expected {expected}, but your function raised {raised}"
+        if "'NoneType'" in str(error):  # as in whatever takes the result of a missing return
+            said += f". {_NO_RETURN}"
         if isinstance(error, serialization.PlainError):  # by `as_sent`: the function has returned
             said = f"Expected {expected}, but your result can't be graded: {error}."
         if isinstance(error, RankError) and error.function:  # ranks that differ raise it in turn
@@ -162,6 +165,8 @@ def _failure(
     if isinstance(asked, dict) and not asked:
         known = "Return the keys that are asked for, and no others."
     said = f"Expected {show(asked)}, but got {show(answered)}."
+    if got is None and case.function is None:  # what Python returns without a return
+        said += f" {_NO_RETURN}"
     if asked is not expected and len(asked) < len(expected):
         said += " The other keys are right."
     return _Failure(known or case.hint, said, known=bool(known))

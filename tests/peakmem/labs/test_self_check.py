@@ -52,6 +52,21 @@ def test_each_case_has_its_line_and_a_failure_stops_none(capsys):
     assert message == "Mind the carry. total(2, 2): Expected 5, but got 4. 2 of 4 cases fail."
 
 
+def test_a_missing_return_is_named(capsys):
+    def forgets(a, b):
+        a + b
+
+    def doubled(a, b):
+        return 2 * forgets(a, b)
+
+    def alive(a, b):
+        return None
+
+    assert printed(capsys, forgets, [Case((1, 2), 3)])[1].endswith("None. Is a return missing?")
+    assert printed(capsys, doubled, [Case((1, 2), 6)])[1].endswith(" Is a return missing?")
+    assert not printed(capsys, forgets, [Case((1, 2), 3, function=alive)])[1].endswith("?")
+
+
 def test_a_result_that_a_mistake_leads_to_has_its_own_hint(capsys):
     case = Case((2, 2), 5, "In general.", wrong={4: "In particular."})
     assert printed(capsys, total, [case])[1].startswith("In particular. ")
