@@ -47,7 +47,6 @@ PASSES = {
     "lab06-offloaded_adam/wrong_last_one_kept_in_numpy": "of numpy's memory, the peak is metered",
     # Lab 7
     # Lab 8
-    "lab08-ring_all_reduce/wrong_library": "it sums right; the grader sees dist.all_reduce",
     "lab08-ring_all_reduce/wrong_library_by_data": "it sums right; the grader sees the operator",
     "lab08-data_parallel/wrong_torchs_own_by_data": "it is right; the grader sees torch's wrapper",
     # Lab 9
