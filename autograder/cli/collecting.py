@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autograder.base.course import Course
+from autograder.base.plural import plural
 from autograder.cli.command import Output
 from autograder.cli.common import Lab, OutFolder, out_option
 from autograder.cli.report import Report, found
@@ -62,7 +63,8 @@ def collect(
     strangers = {path: why for path, why in done.aside.items() if roster and path in done.unknown}
     most = None if output.verbose else _SHOWN
     text = [
-        f"{lab}: {len(done.placed) + len(done.unchanged)} submissions from {opened.platform} "
+        f"{lab}: {plural(len(done.placed) + len(done.unchanged), 'submission')} from "
+        f"{opened.platform} "
         f"({len(done.placed)} new or changed, {len(done.unchanged)} unchanged)",
         *_details(done, aside, strangers, most),
     ]

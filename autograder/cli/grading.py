@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autograder.base.course import Course
+from autograder.base.plural import plural
 from autograder.base.terminal import say
 from autograder.cli.checks import (
     misspelt,
@@ -97,7 +98,8 @@ def _kept(
     )
     if lack and has_gpu():
         kept.append(
-            f"{room.lab}: {lack} submissions were graded without a GPU, and this machine has one. "
+            f"{room.lab}: {plural(lack, 'submission')} graded without a GPU, and this machine has "
+            "one. "
             f"{command} shows what would change and asks."
         )
     return kept

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from autograder.base.course import Course
+from autograder.base.plural import plural
 from autograder.base.terminal import say
 from autograder.cli.command import Output
 from autograder.cli.common import Graded, OutFolder, class_report, require_graded
@@ -193,7 +194,8 @@ def audit(out: Graded) -> Report:
     require_whole(out)
     problems = auditing.audit(out)
     counts = Counter(key.lab for key in taken(out))
-    text = "\n".join(f"{lab}: {count} submissions taken in" for lab, count in counts.items())
+    taken_in = {lab: plural(count, "submission") for lab, count in counts.items()}
+    text = "\n".join(f"{lab}: {count} taken in" for lab, count in taken_in.items())
     if not problems:
         text += "\nNo submission is missing: each has a grade, a gradebook entry, and a page."
 

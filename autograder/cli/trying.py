@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from autograder.base.course import Course
+from autograder.base.plural import plural
 from autograder.cli.command import Output
 from autograder.cli.common import (
     Lab,
@@ -132,7 +133,8 @@ def bank(
         labs.append({"lab": name, **asdict(checked)})
         problems += checked.problems
         lines += [*checked.inexact, *checked.not_run]
-        lines.append(f"{name}: {checked.graded} answers graded, {len(checked.problems)} problems")
+        graded, faults = plural(checked.graded, "answer"), plural(len(checked.problems), "problem")
+        lines.append(f"{name}: {graded} graded, {faults}")
     return found(problems, text="\n".join(lines), data={"labs": labs})
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from autograder.base.limits import PICTURE_BYTES
+from autograder.base.plural import plural
 from autograder.model.note import Note
 from autograder.model.submission import Quarantine
 
@@ -221,9 +222,8 @@ def _bound_images(cells: list[Cell], notes: list[Note]) -> list[Cell]:
         kept.append(cell)
     if dropped:
         said = (
-            f"The pictures of {dropped} cells were left out: all pictures together may take "
-            "at most "
-            f"{PICTURE_BYTES / 2**20:g} MiB."
+            f"The pictures of {plural(dropped, 'cell')} were left out: all pictures together "
+            f"may take at most {PICTURE_BYTES / 2**20:g} MiB."
         )
         notes.append(Note("repair", said))
     return kept

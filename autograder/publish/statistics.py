@@ -14,6 +14,7 @@ from statistics import median
 
 from autograder.base.csv_table import csv_bytes
 from autograder.base.files import write_whole
+from autograder.base.plural import plural
 from autograder.model.result import Result
 from autograder.model.status import JUDGED, UNANSWERED, shown
 from autograder.publish.grades_csv import points
@@ -130,8 +131,9 @@ def write_picture(lab: str, tasks: Sequence[TaskStatistics], path: Path) -> None
     axes.set_ylim(len(tasks) - 0.4, -0.6)
     axes.set_xlim(0, 100)
     axes.set_xlabel("submissions, %")
+    among = plural(tasks[0].statuses.total(), "submission")
     axes.set_title(
-        f"{cut(lab, 40)}: {tasks[0].statuses.total()} submissions; seconds of the grader's calls",
+        f"{cut(lab, 40)}: {among}; seconds of the grader's calls",
         loc="left",
         pad=30,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import mean, median
 
 from autograder.base.csv_table import cell_text
+from autograder.base.plural import plural
 from autograder.model.result import Result
 from autograder.model.status import JUDGED, NEEDS, NOT_SUBMITTED, shown
 from autograder.model.submission import SubmissionKey
@@ -102,7 +103,7 @@ def _judged(result: Result) -> tuple[float, float]:
 def _lab_lines(lab: LabSummary) -> list[str]:
     left = {shown(NOT_SUBMITTED): lab.not_submitted}
     ends = _counted({shown(end): count for end, count in lab.ends.items()} | left)
-    lines = [f"{lab.lab}: {lab.submissions} submissions ({ends})"]
+    lines = [f"{lab.lab}: {plural(lab.submissions, 'submission')} ({ends})"]
     if lab.mean_points is not None and lab.median_points is not None:
         mean_, median_ = (points(round(p, 2)) for p in (lab.mean_points, lab.median_points))
         lines.append(f"  Points:    mean {mean_}, median {median_}, of {points(lab.max_points)}")
@@ -112,7 +113,9 @@ def _lab_lines(lab: LabSummary) -> list[str]:
         named = {release or "not said": count for release, count in lab.releases.items()}
         lines.append(f"  Releases:  {_counted(named)}")
     if lab.not_isolated:
-        lines.append(f"  NOT ISOLATED: {lab.not_isolated} submissions ran outside the sandbox")
+        lines.append(
+            f"  NOT ISOLATED: {plural(lab.not_isolated, 'submission')} ran outside the sandbox"
+        )
     return lines
 
 

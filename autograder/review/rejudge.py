@@ -16,6 +16,7 @@ from typing import Any
 from autograder.base import pool
 from autograder.base.course import Course
 from autograder.base.limits import Limits
+from autograder.base.plural import plural
 from autograder.content.provenance import asked_of
 from autograder.grading.course_lab import CourseLab
 from autograder.grading.registry import find_lab
@@ -149,14 +150,16 @@ def _judging(
 
 def remarks(proposal: Proposal) -> list[str]:
     """Return a sentence for each task whose verdicts couldn't all be judged again."""
-    lines = [f"Judged again: {proposal.judged.total()} verdicts, without running any code."]
+    lines = [
+        f"Judged again: {plural(proposal.judged.total(), 'verdict')}, without running any code."
+    ]
     lines += [
-        f"{task}: {count} verdicts stay, since the lab has changed; `autograder regrade` "
+        f"{task}: {plural(count, 'verdict')} kept, since the lab has changed; `autograder regrade` "
         "grades again."
         for task, count in sorted(proposal.stale.items())
     ]
     lines += [
-        f"{task}: {count} verdicts stay, since they rest on no answers (a banned name, or no GPU)."
+        f"{task}: {plural(count, 'verdict')} kept without any answers (a banned name, or no GPU)."
         for task, count in sorted(proposal.unasked.items())
     ]
     return lines + proposal.given_up

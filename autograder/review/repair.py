@@ -15,6 +15,7 @@ from pathlib import Path
 from autograder.base.course import Course
 from autograder.base.damage import Damaged, is_there
 from autograder.base.files import write_whole
+from autograder.base.plural import plural
 from autograder.model.result import Result
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.questions import questions_of
@@ -259,8 +260,9 @@ def _mend_gradebook(work: Repair) -> None:
         for part in out.gradebook_parts():
             work.move(part)
         work.rebuilt.append(
-            f"{out.gradebook}: from the journal, with manual grades of {len(manual)} submissions; "
-            "look there for grades given since the last command wrote it, which may be lost"
+            f"{out.gradebook}: from the journal, with manual grades of "
+            f"{plural(len(manual), 'submission')}; look there for grades given since the last "
+            "command wrote it, which may be lost"
         )
         work.lost += doubts
 

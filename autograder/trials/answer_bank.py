@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograder.base.plural import plural
 from autograder.model.result import Result
 from autograder.model.status import NEEDS, shown
 from autograder.model.task import Lab, Task, Verdict
@@ -180,7 +181,7 @@ def _was_not_run(verdict: Verdict | str) -> bool:
 def _not_run(entries: Sequence[Entry], verdicts: Mapping[str, Verdict | str]) -> Iterator[str]:
     counts = Counter(entry.task for entry in entries if _was_not_run(verdicts[entry.label]))
     for task, count in counts.items():
-        yield f"{task}: needs a GPU, so {count} answers were not run."
+        yield f"{task}: needs a GPU; {plural(count, 'answer')} not run."
 
 
 def _inexact(entries: Sequence[Entry], verdicts: Mapping[str, Verdict | str]) -> Iterator[str]:

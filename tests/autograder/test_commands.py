@@ -278,7 +278,7 @@ def test_what_is_printed_on_the_way_is_not_in_the_object(
     if as_json:
         assert (json.loads(out)["submissions"], "on the way" in err) == ({"a": 1}, True)
     else:
-        assert out == "on the way\na: 1 submissions taken in\n"
+        assert out == "on the way\na: 1 submission taken in\n"
 
 
 def whole(monkeypatch: pytest.MonkeyPatch, audit: Callable[[object], list[str]]) -> None:

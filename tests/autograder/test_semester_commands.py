@@ -219,7 +219,7 @@ def test_answers_to_other_questions_are_not_judged(room, capsys, monkeypatch):
     )
     status, said, _ = command(room, capsys, "rejudge", room.out)
     assert status == 0
-    assert f"{SEARCH}: 2 verdicts stay, since the lab has changed; `autograder regrade`" in said
+    assert f"{SEARCH}: 2 verdicts kept, since the lab has changed; `autograder regrade`" in said
     assert "No score changes." in said
     assert room.row("ada")["score"] == "4"
 

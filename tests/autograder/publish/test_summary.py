@@ -60,7 +60,7 @@ def test_the_text_says_what_there_is_to_say() -> None:
         "Exercises: 3 correct, 1 partially correct, 1 incorrect",
         "1 not judged, 1 needs a GPU",
         "Releases: 2 not said, 1 1+a, 1 1+b",
-        "NOT ISOLATED: 1 submissions ran outside the sandbox",
+        "NOT ISOLATED: 1 submission ran outside the sandbox",
     ]
     assert f"zoe {LAB} 1.5 / 2 1 needs a GPU" in lines(text)
     assert any(line.startswith(f"bob {LAB} - grading failed: xxx") for line in lines(text))

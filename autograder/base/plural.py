@@ -1,0 +1,14 @@
+"""Counts of things, in words."""
+
+from __future__ import annotations
+
+__all__ = ["plural"]
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count and a regular noun in the right number.
+
+    >>> plural(1, "submission"), plural(0, "answer")
+    ('1 submission', '0 answers')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
