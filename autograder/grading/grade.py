@@ -75,6 +75,7 @@ def _grade(
         run = collect(submission, sandbox, lab.tasks, together, left)
     answers: dict[str, list[Answer]] = {}
     doubtful: list[Task] = []
+    failed = run.failed_cells
     for task in lab.tasks:
         if task.id not in waiting:
             continue
@@ -99,7 +100,14 @@ def _grade(
                 sandbox=sandbox,
                 left=left,
                 solutions=solutions,
+                failed=failed,
             )
+    for task in lab.tasks if failed else ():
+        if task.id in answers and verdicts[task.id].points:
+            uses = banned_uses(task, submission.cells, lab.allows, failed)
+            if uses:  # of what a failed cell seemed to replace
+                verdicts[task.id] = refuse(task, uses, lab.allows)
+                del answers[task.id], waiting[task.id]
     result = Result(
         student=submission.student,
         lab=lab.name,
@@ -166,8 +174,12 @@ def _run_alone(
     sandbox: Sandbox,
     left: Allowance,
     solutions: Solutions,
+    failed: set[int],
 ) -> tuple[list[Answer], Verdict]:
-    """Run an exercise that isn't correct once more without the others; return the better run."""
+    """Run an exercise that isn't correct once more without the others; return the better run.
+
+    The indices of cells that fail are added to `failed`.
+    """
     answers, verdict = first
     if any(answer.doubt == NO_BUDGETS for answer in answers):
         return first  # a second run has none either
@@ -186,6 +198,7 @@ def _run_alone(
         if not _may_gain(task, cases, telling, run):
             return first
     run = collect_more(left=left)
+    failed |= run.failed_cells
     again = [run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in range(len(cases))]
     again, second = judge_run(task, cases, again, run.busy)
     # A doubtful answer may prove incorrect without the others, but a missing one settles nothing.

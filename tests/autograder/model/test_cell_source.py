@@ -27,6 +27,9 @@ CELLS = {
     "In [1]: x = 1": {"x"},
     "def f(): pass\n/f\nx = 1": {"f", "x"},
     "x = '\u2028'": {"x"},
+    "x = 1\n# \u2028%xmode\u2028y = 2": {"x", "y"},
+    "x = 1\n# \x0c%xmode\x0cy = 2": {"x", "y"},
+    "x = '\\\r...: y'": {"x"},
     "x = 1\x0c\ny = 2": {"x", "y"},
     "x = 1\ry = 2": {"x", "y"},
     "x = 1\ndef f(:": set(),
@@ -83,6 +86,6 @@ def test_what_may_bind_any_name_is_told(cell: str) -> None:
 
 
 def test_a_call_inside_of_a_function_stays() -> None:
-    ((node, source),) = parsed("def f(x):\n    y = !echo {x}\n    return y")
+    ((node, source, _),) = parsed("def f(x):\n    y = !echo {x}\n    return y")
     assert "get_ipython" in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     assert source.splitlines()[-1] == "    return y"
