@@ -12,7 +12,13 @@ from autograder.base.limits import Allowance
 from autograder.content.provenance import asked_of
 from autograder.grading.plans import plan_alone, plan_together
 from autograder.grading.run import NOT_RUN, Run, collect, collect_alone
-from autograder.model.banned_uses import Use, banned_uses, may_change_unseen, uses_beside
+from autograder.model.banned_uses import (
+    Use,
+    banned_uses,
+    is_defined_unseen,
+    may_change_unseen,
+    uses_beside,
+)
 from autograder.model.definitions import clear_cache
 from autograder.model.judge import could_not_judge, draw, judge_answer, judge_safely, refuse
 from autograder.model.note import Note
@@ -102,11 +108,11 @@ def _grade(
                 solutions=solutions,
                 failed=failed,
             )
-    for task in lab.tasks if failed else ():
+    for task in lab.tasks:
         if task.id in answers and verdicts[task.id].points:
-            uses = banned_uses(task, submission.cells, lab.allows, failed)
-            if uses:  # of what a failed cell seemed to replace
-                verdicts[task.id] = refuse(task, uses, lab.allows)
+            unread = _unread(task, lab, submission, failed)
+            if unread is not None:
+                verdicts[task.id] = unread
                 del answers[task.id], waiting[task.id]
     result = Result(
         student=submission.student,
@@ -163,6 +169,18 @@ def _uses(
     plan = plan_alone(task, submission, solutions)
     needed = beside if plan is None else uses_beside(task, plan.cells, lab.allows)
     return needed, plan is not None
+
+
+def _unread(task: Task, lab: Lab, submission: Submission, failed: set[int]) -> Verdict | None:
+    """The verdict on a solution that earned points and isn't the code that was read before.
+
+    A cell that failed may not have replaced what it seemed to, and code may define names unseen.
+    """
+    if failed and (uses := banned_uses(task, submission.cells, lab.allows, failed)):
+        return refuse(task, uses, lab.allows)
+    if is_defined_unseen(task, submission.cells):
+        return could_not_judge(task, _DEFINED_UNSEEN)
+    return None
 
 
 def _run_alone(
@@ -250,6 +268,10 @@ _NEEDS_NAMESPACES = (
     "In this exercise processes talk to each other, and the machine that graded it can't keep "
     "them apart from other submissions'. It needs a machine with Linux namespaces. Its points "
     "are left out of your total."
+)
+_DEFINED_UNSEEN = (
+    "The grader couldn't find the code that defines this exercise's function. An instructor will "
+    "look at it."
 )
 _TOO_DEEP = (
     "The grader couldn't read your code: an expression in it is nested too deep. An instructor "

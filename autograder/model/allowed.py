@@ -159,6 +159,7 @@ _HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?[0-9]+")
 #: Attributes that lead from an object to the interpreter, and so to everything.
 REFLECTION = frozenset(
     {"__builtins__", "__closure__", "__code__", "__globals__", "__import__", "__loader__"}
+    | {"__self__"}  # of `print` it is `builtins`
     | {
         "bltns",
         "ctypes",

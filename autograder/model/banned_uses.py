@@ -40,7 +40,7 @@ from autograder.model.state import order_of
 from autograder.model.submission import RunCell
 from autograder.model.task import Task
 
-__all__ = ["Use", "banned_uses", "may_change_unseen", "uses_beside"]
+__all__ = ["Use", "banned_uses", "is_defined_unseen", "may_change_unseen", "uses_beside"]
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,12 @@ def may_change_unseen(task: Task, cells: Sequence[RunCell]) -> bool:
         statement.runs_unseen for cell in _students(cells) for statement in statements(cell.source)
     )
     return task.ban != NOTHING_BANNED and any(unseen)
+
+
+def is_defined_unseen(task: Task, cells: Sequence[RunCell]) -> bool:
+    """Tell whether no statement binds a name that the exercise defines, so that none was read."""
+    bound = {name for cell in cells for line in statements(cell.source) for name in line.binds}
+    return not bound.issuperset(task.defines)
 
 
 def _students(cells: Sequence[RunCell]) -> list[RunCell]:

@@ -40,6 +40,8 @@ _BINDS_UNSEEN = frozenset({"exec", "eval", "get_ipython", "globals", "locals", "
 _BINDS_UNSEEN |= {"__builtin__", "__builtins__", "__import__", "exit", "quit"}
 # Attributes that lead to a namespace, in which any name may be set.
 _TO_NAMES = REFLECTION | {"__dict__"}
+# Modules that lead to IPython's shell or to namespaces.
+_UNSEEN_MODULES = frozenset({"IPython", "__main__", "builtins", "importlib", "runpy"})
 
 
 @dataclass(frozen=True)
@@ -66,17 +68,19 @@ class Statement:
     @cached_property
     def binds_unseen(self) -> bool:
         """Whether it may bind names that don't appear in its source."""
-        if isinstance(self.node, ast.ImportFrom):
-            return any(alias.name == "*" for alias in self.node.names)
-        return not self.takes.isdisjoint(_BINDS_UNSEEN) or any(
-            isinstance(node, ast.Attribute) and node.attr in _TO_NAMES
-            for node in nodes_of(self.node)
-        )
+        if isinstance(self.node, ast.ImportFrom) and self.node.names[0].name == "*":
+            return True
+        return self.runs_unseen
 
-    @property
+    @cached_property
     def runs_unseen(self) -> bool:
-        """Whether it binds names unseen by running code, unlike `from ... import *`."""
-        return self.binds_unseen and not isinstance(self.node, ast.ImportFrom)
+        """Whether it may bind names unseen by running code, unlike `from ... import *`."""
+        nodes = nodes_of(self.node)
+        return (
+            not self.takes.isdisjoint(_BINDS_UNSEEN)
+            or any(isinstance(node, ast.Attribute) and node.attr in _TO_NAMES for node in nodes)
+            or any(map(_leads_to_names, nodes))
+        )
 
     @cached_property
     def sets(self) -> set[str]:
@@ -237,6 +241,21 @@ class _Search:
 
     def _at(self, place: _Place) -> Statement:
         return self._cells[place[0]][place[1]]
+
+
+def _leads_to_names(node: ast.AST) -> bool:
+    """Tell whether a node imports a module that leads to namespaces; IPython.display doesn't."""
+    if isinstance(node, ast.Import):
+        modules = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        modules = [f"{node.module}.{alias.name}" for alias in node.names]
+    else:
+        return False
+    return any(
+        module.partition(".")[0] in _UNSEEN_MODULES
+        and not f"{module}.".startswith("IPython.display.")
+        for module in modules
+    )
 
 
 def changing_unseen(cells: Iterable[str], modules: Collection[str]) -> list[Statement]:

@@ -74,6 +74,26 @@ DELEGATIONS = {
         _cells("first, last = 'op', 'tim'", _ADAM, ADAM="getattr(torch, first + last).Adam"),
         "optim",
     ),
+    **{
+        f"spelled-{name}": ("lab01-decode_fp32", _cells(_VIEW, KIND=f"getattr(np, {text})"), said)
+        for name, text, said in (
+            ("by-partition", "'float32_x'.partition('_')[0]", "float32"),
+            ("by-a-dict", "{1: 'float32', 2: ''}[1] + ''", "float32"),
+            ("by-two-entries", "{1: 'float', 2: '32'}[1] + {1: 'float', 2: '32'}[2]", "float32"),
+            ("by-a-keyword", "'{a}32'.format(a='float')", "float32"),
+            ("by-a-key", "'%(a)s32' % {'a': 'float'}", "float32"),
+            ("by-stars", "''.join([*'float', *'32'])", "float32"),
+            ("in-a-field", "f\"{'float'!s}32\"", "float32"),
+            ("in-a-field-of-text", "f\"{'float':s}32\"", "float32"),
+            ("by-a-method", "'float'.__add__('32')", "float32"),
+            ("in-an-integer", "(0x666c6f61743332).to_bytes(7, 'big').decode()", "float32"),
+        )
+    },
+    "added-up": (
+        "lab01-decode_fp32",
+        _cells("name = 'float'\nname += '32'", _VIEW, KIND="getattr(np, name)"),
+        "float32",
+    ),
     # Functions under another name, or called by another.
     "by-map": (
         "lab01-decode_fp32",
@@ -191,6 +211,11 @@ DELEGATIONS = {
         "import enum\ndef decode_fp32(bits): return enum.bltns.eval('0.0')",
         "enum.bltns",
     ),
+    "by-a-functions-module": (
+        "lab01-decode_fp32",
+        "def decode_fp32(bits): return print.__self__.eval('0.0')",
+        "__self__",
+    ),
     "shown-before": (
         "lab01-decode_fp32",
         _cells("np.float32", "def decode_fp32(bits): return np.uint32(bits).view(_)[0]"),
@@ -292,6 +317,12 @@ FAILED = {
     "by-an-error": _cells(_TORCHS, "helper = [][0]", _BY_IT),
     "by-a-decorators-error": _cells(_TORCHS, "@[][0]\ndef helper(x): pass", _BY_IT),
     "below-a-return": _cells(_TORCHS, "return\nhelper = None", _BY_IT),
+    "in-a-transformed-cell": _cells(
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        f"code = {_TORCHS.replace('helper', 'to_bf16')!r}\n"
+        "InteractiveShell.instance().input_transformers_post.append(lambda lines: [code])",
+        "def to_bf16(x): return x",
+    ),
     "in-its-own-cell": _TORCHS.replace("helper", "to_bf16") + "\n[][0]\ndef to_bf16(x): return x",
 }
 
@@ -306,8 +337,15 @@ def sandbox() -> Iterator[Sandbox]:
 @pytest.mark.parametrize("code", FAILED.values(), ids=FAILED)
 def test_what_a_failed_cell_seems_to_replace_counts(sandbox: Sandbox, code: str) -> None:
     (verdict,) = graded(sandbox, code).verdicts
-    assert (verdict.points, verdict.status) == (0, "wrong")
-    assert verdict.message.startswith("Your solution uses torch")
+    assert (verdict.points, verdict.status) == (0, "wrong"), verdict.message
+
+
+@pytest.mark.sandbox
+def test_a_function_that_no_cell_defines_earns_nothing_unread(sandbox: Sandbox) -> None:
+    code = repr(f"import numpy as np{_TORCHS}".replace("helper", "to_bf16"))
+    macro = f"from IPython.core.macro import Macro\nmacro = Macro({code})"
+    (verdict,) = graded(sandbox, _cells(macro, "macro", "")).verdicts
+    assert (verdict.points, verdict.status) == (0, "could_not_judge")
 
 
 @pytest.mark.sandbox
