@@ -260,6 +260,12 @@ DELEGATIONS = {
             "in-a-script": "%%script true\nhelper = None",
         }.items()
     },
+    "by-a-scalers-kernel": (
+        "lab07-loss_scaler",
+        "class LossScaler:\n"
+        "    def update(self): torch._amp_update_scale_(self.scale, self.good, bad, 2, 0.5, 9)",
+        "_amp_update_scale_",
+    ),
     # Collectives.
     "of-a-group": (
         "lab08-ring_all_reduce",
@@ -287,6 +293,7 @@ DELEGATIONS = {
 _GIVEN = {
     "lab01": "import math\nimport numpy as np",
     "lab03": "import torch",
+    "lab07": "import torch",
     "lab08": "import torch\nimport torch.distributed as dist",
 }
 
