@@ -1,4 +1,7 @@
-"""Grades one submission: runs its cells and probes, judges the answers, returns one Result."""
+"""Grades one submission: runs its cells and probes, judges the answers, returns one Result.
+
+Long because it is decided in one place what runs, what runs again, and which verdict counts.
+"""
 
 from __future__ import annotations
 

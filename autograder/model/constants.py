@@ -2,6 +2,8 @@
 
 `"op" + "tim"`, `"mitpo"[::-1]` and `"".join(["op", "tim"])` name what they yield as well as a
 constant does. Each value is bounded, so that reading hostile code stays cheap.
+
+Long because every kind of expression that may spell a name is computed in one place.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A student draws the first matrix as they like, so nothing is compared with a run of the reference.
 The results are worked out here, from the layer, the two matrices and alpha that came back.
+
+Long because the small runs and the large one are judged by the same matrices.
 """
 
 from __future__ import annotations
