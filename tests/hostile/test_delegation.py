@@ -78,7 +78,6 @@ DELEGATIONS = {
         f"spelled-{name}": ("lab01-decode_fp32", _cells(_VIEW, KIND=f"getattr(np, {text})"), said)
         for name, text, said in (
             ("by-partition", "'float32_x'.partition('_')[0]", "float32"),
-            ("by-a-dict", "{1: 'float32', 2: ''}[1] + ''", "float32"),
             ("by-two-entries", "{1: 'float', 2: '32'}[1] + {1: 'float', 2: '32'}[2]", "float32"),
             ("by-a-keyword", "'{a}32'.format(a='float')", "float32"),
             ("by-a-key", "'%(a)s32' % {'a': 'float'}", "float32"),
@@ -326,7 +325,7 @@ FAILED = {
     "below-a-return": _cells(_TORCHS, "return\nhelper = None", _BY_IT),
     "in-a-transformed-cell": _cells(
         "from IPython.core.interactiveshell import InteractiveShell\n"
-        f"code = {_TORCHS.replace('helper', 'to_bf16')!r}\n"
+        f"code = {f'import numpy as np{_TORCHS}'.replace('helper', 'to_bf16')!r}\n"
         "InteractiveShell.instance().input_transformers_post.append(lambda lines: [code])",
         "def to_bf16(x): return x",
     ),
