@@ -1,4 +1,7 @@
-"""Grades one submission: runs its cells and probes, judges the answers, returns one Result."""
+"""Grades one submission: runs its cells and probes, judges the answers, returns one Result.
+
+Long because it is decided in one place what runs, what runs again, and which verdict counts.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,13 @@ from autograder.base.limits import Allowance
 from autograder.content.provenance import asked_of
 from autograder.grading.plans import plan_alone, plan_together
 from autograder.grading.run import NOT_RUN, Run, collect, collect_alone
-from autograder.model.banned_uses import Use, banned_uses, may_change_unseen, uses_beside
+from autograder.model.banned_uses import (
+    Use,
+    banned_uses,
+    is_defined_unseen,
+    may_change_unseen,
+    uses_beside,
+)
 from autograder.model.definitions import clear_cache
 from autograder.model.judge import could_not_judge, draw, judge_answer, judge_safely, refuse
 from autograder.model.note import Note
@@ -75,6 +84,7 @@ def _grade(
         run = collect(submission, sandbox, lab.tasks, together, left)
     answers: dict[str, list[Answer]] = {}
     doubtful: list[Task] = []
+    failed = run.failed_cells
     for task in lab.tasks:
         if task.id not in waiting:
             continue
@@ -99,7 +109,14 @@ def _grade(
                 sandbox=sandbox,
                 left=left,
                 solutions=solutions,
+                failed=failed,
             )
+    for task in lab.tasks:
+        if task.id in answers and verdicts[task.id].points:
+            unread = _unread(task, lab, submission, failed)
+            if unread is not None:
+                verdicts[task.id] = unread
+                del answers[task.id], waiting[task.id]
     result = Result(
         student=submission.student,
         lab=lab.name,
@@ -157,6 +174,18 @@ def _uses(
     return needed, plan is not None
 
 
+def _unread(task: Task, lab: Lab, submission: Submission, failed: set[int]) -> Verdict | None:
+    """The verdict on a solution that earned points and isn't the code that was read before.
+
+    A cell that failed may not have replaced what it seemed to, and code may define names unseen.
+    """
+    if failed and (uses := banned_uses(task, submission.cells, lab.allows, failed)):
+        return refuse(task, uses, lab.allows)
+    if is_defined_unseen(task, submission.cells):
+        return could_not_judge(task, _DEFINED_UNSEEN)
+    return None
+
+
 def _run_alone(
     task: Task,
     cases: Sequence[Case],
@@ -166,8 +195,12 @@ def _run_alone(
     sandbox: Sandbox,
     left: Allowance,
     solutions: Solutions,
+    failed: set[int],
 ) -> tuple[list[Answer], Verdict]:
-    """Run an exercise that isn't correct once more without the others; return the better run."""
+    """Run an exercise that isn't correct once more without the others; return the better run.
+
+    The indices of cells that fail are added to `failed`.
+    """
     answers, verdict = first
     if any(answer.doubt == NO_BUDGETS for answer in answers):
         return first  # a second run has none either
@@ -186,6 +219,7 @@ def _run_alone(
         if not _may_gain(task, cases, telling, run):
             return first
     run = collect_more(left=left)
+    failed |= run.failed_cells
     again = [run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in range(len(cases))]
     again, second = judge_run(task, cases, again, run.busy)
     # A doubtful answer may prove incorrect without the others, but a missing one settles nothing.
@@ -237,6 +271,10 @@ _NEEDS_NAMESPACES = (
     "In this exercise processes talk to each other, and the machine that graded it can't keep "
     "them apart from other submissions'. It needs a machine with Linux namespaces. Its points "
     "are left out of your total."
+)
+_DEFINED_UNSEEN = (
+    "The grader couldn't find the code that defines this exercise's function. An instructor will "
+    "look at it."
 )
 _TOO_DEEP = (
     "The grader couldn't read your code: an expression in it is nested too deep. An instructor "

@@ -55,7 +55,7 @@ _HEAVY = re.compile(
     r"\b(optim(?!\.Optimizer)|checkpoint|compile|distributed|func|matplotlib|plt|peakmem\.show"
     r"|tqdm)\b"
 )
-_MAGIC = re.compile(r"^\s*[%!?]", re.MULTILINE)
+_MAGIC = re.compile(r"^[^\S\n]*[%!?]", re.MULTILINE)  # of one line: blank ones may be many
 
 
 def needed(cells: Sequence[RunCell], names: Collection[str] = ()) -> list[RunCell]:

@@ -37,6 +37,8 @@ class Run:
     outputs: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     #: Why a cell killed its process, by the cell's index.
     lost_cells: dict[int, str] = field(default_factory=dict)
+    #: The indices of cells that ended in an error in some process.
+    failed_cells: set[int] = field(default_factory=set)
     #: Answers by task and by the case's number.
     answers: dict[str, dict[int, Answer]] = field(default_factory=dict)
     #: Why the machine was too busy to run everything; other failures may then result from that.
@@ -184,14 +186,21 @@ def _run_cells(plan: Plan, student: SandboxStudent, run: Run) -> None:
         try:
             watched = plan.watched and cell.kind in ("own", "solution")
             outputs = student.run_cell(cell.source, keep, watched=watched)
+            if any(map(_is_error, outputs)):
+                run.failed_cells.add(cell.index)
             if cell.index not in run.outputs:
                 run.outputs[cell.index] = run.kept.keep(outputs)
         except ProcessLost as error:
             run.lost_cells[cell.index] = str(error)
+            run.failed_cells.add(cell.index)
             if isinstance(error, MachineBusy):
                 run.busy = str(error)
             run.outputs[cell.index] = [error_output("Stopped", str(error))]
             raise
+
+
+def _is_error(output: Any) -> bool:
+    return isinstance(output, Mapping) and output.get("output_type") == "error"
 
 
 def _run_cases(batch: _Batch, answers: dict[int, Answer], student: SandboxStudent) -> bool:

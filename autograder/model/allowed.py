@@ -7,10 +7,11 @@ one function out again.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection
 
-__all__ = ["BUILTINS", "ENTRIES", "REFLECTION", "refused_part"]
+__all__ = ["BUILTINS", "ENTRIES", "REFLECTION", "is_refused_name", "refused_part"]
 
 # Python's own modules that compute, without access to files, processes or the interpreter.
 _COMPUTING = (
@@ -78,6 +79,7 @@ _PEAKMEM = (
 
 # Parts of allowed modules that do more than compute: files, processes, C code, code from text.
 _TAKEN_OUT = (
+    "dataclasses._create_fn",
     "logging.config",
     "logging.handlers",
     "types.CodeType",
@@ -107,8 +109,11 @@ _TAKEN_OUT = (
     "torch._C",
     "torch.classes",
     "torch.distributed",
+    "torch.export.load",
     "torch.from_file",
+    "torch.fx.graph_module",
     "torch.hub",
+    "torch.jit.CompilationUnit",
     "torch.jit.fork",
     "torch.jit.load",
     "torch.load",
@@ -116,6 +121,8 @@ _TAKEN_OUT = (
     "torch.ops.load_library",
     "torch.package",
     "torch.save",
+    "torch.serialization",
+    "torch.storage",
     "torch.testing",
     "torch.utils._python_dispatch",
     "torch.utils.benchmark",
@@ -131,7 +138,7 @@ ENTRIES: dict[str, bool] = {
     **dict.fromkeys(_TAKEN_OUT, False),
 }
 
-#: Built-in functions that run text, open files, or hand out other names.
+#: Built-in names that run text, open files, or lead to IPython's shell or other names.
 BUILTINS = frozenset(
     {
         "__annotations__",
@@ -143,13 +150,26 @@ BUILTINS = frozenset(
         "compile",
         "eval",
     }
-    | {"exec", "get_ipython", "globals", "input", "open", "In", "Out", "_dh", "_ih", "_oh"}
+    | {"exec", "exit", "get_ipython", "globals", "input", "open", "quit", "__builtin__"}
+    | {"In", "Out", "_dh", "_ih", "_oh"}
 )
+# What IPython names the sources and results of the cells before: `_i`, `_i7`, `__`, `_7`.
+_HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?[0-9]+")
 
 #: Attributes that lead from an object to the interpreter, and so to everything.
 REFLECTION = frozenset(
     {"__builtins__", "__closure__", "__code__", "__globals__", "__import__", "__loader__"}
-    | {"ctypes", "__spec__", "__subclasses__", "f_back", "f_builtins", "f_globals", "f_locals"}
+    | {"__self__"}  # of `print` it is `builtins`
+    | {
+        "bltns",
+        "ctypes",
+        "__spec__",
+        "__subclasses__",
+        "f_back",
+        "f_builtins",
+        "f_globals",
+        "f_locals",
+    }
     | {"gi_frame", "cr_frame", "ag_frame", "tb_frame", "load_module", "exec_module"}
 )
 
@@ -160,6 +180,15 @@ _LISTING = frozenset({"__dict__", "__getattr__", "__getattribute__"})
 # function that numpy or torch offers and solutions may use.
 _NAMESAKES = frozenset({"array", "chunk", "profile", "select", "signal", "trace"})
 _FOREIGN = sys.stdlib_module_names - _NAMESAKES - set(_COMPUTING)
+
+
+def is_refused_name(name: str) -> bool:
+    """Tell whether a name that no cell binds is one of Python's or IPython's that are refused.
+
+    >>> [name for name in ("exec", "_12", "sum", "x_1") if is_refused_name(name)]
+    ['exec', '_12']
+    """
+    return name in BUILTINS or bool(_HISTORY.fullmatch(name))
 
 
 def refused_part(name: str, entries: dict[str, bool], refused: Collection[str] = ()) -> str:
@@ -204,4 +233,5 @@ def _first_unknown(starts: list[str], entries: dict[str, bool]) -> str:
 
 
 def _leads_out(part: str) -> bool:
-    return part in REFLECTION or part in _LISTING or part.lstrip("_") in _FOREIGN
+    foreign = not _FOREIGN.isdisjoint({part, part.lstrip("_")})
+    return part in REFLECTION or part in _LISTING or foreign

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from autograder.model.allowed import BUILTINS, ENTRIES, REFLECTION, refused_part
+from autograder.model.allowed import ENTRIES, REFLECTION, is_refused_name, refused_part
 from autograder.model.constants import Constants, constants_of, texts_in, variables_of
 from autograder.model.definitions import (
     DEFINITIONS,
@@ -40,7 +40,7 @@ from autograder.model.state import order_of
 from autograder.model.submission import RunCell
 from autograder.model.task import Task
 
-__all__ = ["Use", "banned_uses", "may_change_unseen", "uses_beside"]
+__all__ = ["Use", "banned_uses", "is_defined_unseen", "may_change_unseen", "uses_beside"]
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,23 @@ _LOOP_CALLS = frozenset(
 )
 
 
-def banned_uses(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()) -> list[Use]:
+def banned_uses(
+    task: Task,
+    cells: Sequence[RunCell],
+    allows: Iterable[str] = (),
+    failed: Collection[int] = (),
+) -> list[Use]:
     r"""Return the banned names that a task's solution uses, its helpers included.
 
     `cells` are a notebook's, and `allows` extends the list of names that every solution may use. A
-    cell that doesn't parse is skipped, since it defines nothing.
+    cell that doesn't parse is skipped, since it defines nothing. `failed` are the indices of cells
+    that ended in an error: after one, a name may have the value that an earlier cell gave it.
     """
     own, given = _students(cells), _given(cells)
-    reached = reachable(task.defines, [cell.source for cell in own], order_of(task, own), given)
+    stopped = [place for place, cell in enumerate(own) if cell.index in failed]
+    reached = reachable(
+        task.defines, [cell.source for cell in own], order_of(task, own), given, stopped
+    )
     reader = _Reader(task, reached, given, allows)
     found: dict[Use, None] = {}
     for statement in reached.statements:
@@ -89,7 +98,7 @@ def banned_uses(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()
     for name in sorted(reached.unbound - set(given)):
         if f"builtins.{name}" in task.ban.modules:
             found.setdefault(Use(name, by_task=True))
-        elif name in BUILTINS:
+        elif is_refused_name(name):
             found.setdefault(Use(name, by_task=False))
     return list(found)
 
@@ -129,6 +138,12 @@ def may_change_unseen(task: Task, cells: Sequence[RunCell]) -> bool:
         statement.runs_unseen for cell in _students(cells) for statement in statements(cell.source)
     )
     return task.ban != NOTHING_BANNED and any(unseen)
+
+
+def is_defined_unseen(task: Task, cells: Sequence[RunCell]) -> bool:
+    """Tell whether no statement binds a name that the exercise defines, so that none was read."""
+    bound = {name for cell in cells for line in statements(cell.source) for name in line.binds}
+    return not bound.issuperset(task.defines)
 
 
 def _students(cells: Sequence[RunCell]) -> list[RunCell]:

@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
-__all__ = ["parsed"]
+__all__ = ["Part", "parsed"]
 
-# A valid cell without a prompt on a line runs as it is written.
-_PROMPT = re.compile(r"^\s*(>>>|\.\.\.)|^.{0,9}In \[", re.MULTILINE)
+# A valid cell without a prompt on a line runs as it is written, unless IPython sees more lines in
+# it than Python: it ends them at form feeds and U+2028 too, so a comment may hold further lines.
+_PROMPT = re.compile(r"\s*(>>>|\.\.\.)|.{0,9}In \[")
+_FURTHER_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
+# Stands for a cell that is nested too deep to be read here, though a student's process may raise
+# the limit and run it: it may bind any name.
+_TOO_DEEP = "exec('nested too deep')"
 _LINE_END = re.compile(r"\r\n?|\n")  # as Python counts lines
 
 # Magics that run their text as code in the notebook's namespace, some after options.
@@ -29,45 +36,67 @@ _EXPANDED = re.compile(r"[{$]")  # IPython evaluates what braces hold
 _MOST_OPTIONS = 12
 
 
-def parsed(cell: str) -> list[tuple[ast.stmt, str]]:
-    r"""Return the statements that run for a cell, each with its source; none if it isn't valid.
+class Part(NamedTuple):
+    """A statement that runs for a cell."""
+
+    #: Its syntax tree.
+    node: ast.stmt
+    #: Its source.
+    source: str
+    #: Whether a magic runs it, which may fail in silence, or bind none of its names.
+    by_magic: bool = False
+
+
+def parsed(cell: str) -> list[Part]:
+    r"""Return the statements that run for a cell; none if it isn't valid.
 
     The code that a magic runs stands in its place. A magic that might bind any name is left as the
-    call of `get_ipython` that IPython makes of it.
+    call of `get_ipython` that IPython makes of it, and a cell that is nested too deep as one of
+    `exec`.
 
-    >>> [source for _, source in parsed("%time a = 1\n%matplotlib inline\nb = 2")]
+    >>> [part.source for part in parsed("%time a = 1\n%matplotlib inline\nb = 2")]
     ['a = 1', 'b = 2']
     """
+    try:
+        return _parsed(cell)
+    except (RecursionError, MemoryError):
+        return _with_sources(ast.parse(_TOO_DEEP).body, _TOO_DEEP)
+
+
+def _parsed(cell: str) -> list[Part]:
     nodes = _parse(cell)
-    if nodes is not None and not _PROMPT.search(cell):
+    if nodes is not None and not _reads_otherwise(cell):
         return _with_sources(nodes, cell)
     code = _transformed(cell)
-    return [
-        opened
-        for node, source in _with_sources(_parse(code) or [], code)
-        for opened in _opened(node, source)
-    ]
+    return [opened for part in _with_sources(_parse(code) or [], code) for opened in _opened(part)]
 
 
 def _parse(code: str) -> list[ast.stmt] | None:
     try:
         return ast.parse(code).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError):
         return None
+
+
+def _reads_otherwise(cell: str) -> bool:
+    """Tell whether IPython may run a valid cell otherwise than it is written."""
+    return bool(_FURTHER_ENDS.search(cell)) or any(map(_PROMPT.match, cell.splitlines()))
 
 
 def _transformed(cell: str) -> str:
     from IPython.core.inputtransformer2 import TransformerManager  # late, since it is slow to load
 
     try:
-        return TransformerManager().transform_cell(cell)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of lines that end in U+2028
+            return TransformerManager().transform_cell(cell)
     except Exception:  # whatever it is, it keeps the cell from running there too
         return ""
 
 
-def _with_sources(nodes: Sequence[ast.stmt], code: str) -> list[tuple[ast.stmt, str]]:
+def _with_sources(nodes: Sequence[ast.stmt], code: str) -> list[Part]:
     lines = [line.encode() for line in _LINE_END.split(code)]
-    return [(node, _source(node, lines)) for node in nodes]
+    return [Part(node, _source(node, lines)) for node in nodes]
 
 
 def _source(node: ast.stmt, lines: Sequence[bytes]) -> str:
@@ -83,15 +112,15 @@ def _source(node: ast.stmt, lines: Sequence[bytes]) -> str:
     return b"\n".join(own).decode()
 
 
-def _opened(node: ast.stmt, source: str) -> Iterator[tuple[ast.stmt, str]]:
+def _opened(part: Part) -> Iterator[Part]:
     """The statements that a top-level statement stands for, if it is a magic."""
-    name, texts = _magic(node)
+    name, texts = _magic(part.node)
     if name in _HARMLESS and not any(map(_EXPANDED.search, texts)):
         return
-    code = [statement for text in texts for statement in _code_in(text)]
+    code = [inner for text in texts for inner in _code_in(text)]
     if name not in _RUNNING or not code:
-        yield node, source
-    yield from code
+        yield part
+    yield from (inner._replace(by_magic=True) for inner in code)
 
 
 def _magic(node: ast.stmt) -> tuple[str, list[str]]:
@@ -110,7 +139,7 @@ def _magic(node: ast.stmt) -> tuple[str, list[str]]:
     return (texts[0], texts[1:]) if texts else ("", [])
 
 
-def _code_in(text: str) -> list[tuple[ast.stmt, str]]:
+def _code_in(text: str) -> list[Part]:
     """The statements in a magic's text, which may start with options."""
     starts = islice(re.finditer(r"\A\s*|(?<=[ \t])(?=\S)", text), _MOST_OPTIONS)
     tries = (parsed(text[start.end() :]) for start in starts)

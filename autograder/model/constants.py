@@ -2,6 +2,8 @@
 
 `"op" + "tim"`, `"mitpo"[::-1]` and `"".join(["op", "tim"])` name what they yield as well as a
 constant does. Each value is bounded, so that reading hostile code stays cheap.
+
+Long because every kind of expression that may spell a name is computed in one place.
 """
 
 from __future__ import annotations
@@ -16,19 +18,29 @@ from autograder.model.expressions import MAX_TEXT, MAX_TEXTS, called_name
 
 __all__ = ["Constants", "Variables", "constants_of", "texts_in", "variables_of"]
 
-Constants = dict[ast.AST, list[Any]]  # the values that each node may have: text, bytes, int, list
+# The values that each node may have: text, bytes, int, or a list or dict of these.
+Constants = dict[ast.AST, list[Any]]
 Variables = Mapping[str, list[Any]]  # the values that each variable may have
 
-_MAX_INTEGER = 2**31
+_MAX_INTEGER = 2**256  # some spell a name's bytes
 # Methods of text and bytes whose result is at most as long as the product of their arguments.
 _METHODS = frozenset(
     {"capitalize", "casefold", "hex", "join", "lower", "lstrip", "removeprefix", "removesuffix"}
-    | {"replace", "rstrip", "split", "strip", "swapcase", "title", "upper"}
+    | {"partition", "replace", "rpartition", "rsplit", "rstrip", "split", "splitlines", "strip"}
+    | {"swapcase", "title", "upper", "__add__"}
 )
+
+
+def _bytes(items: Any) -> bytes:
+    if isinstance(items, int):  # so many zeros, which may fill the memory
+        raise TypeError
+    return bytes(items)
+
+
 _CODECS = frozenset({"ascii", "latin-1", "utf-8", "utf8"})
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "bytearray": bytes,
-    "bytes": bytes,
+    "bytearray": _bytes,
+    "bytes": _bytes,
     "chr": chr,
     "list": list,
     "reversed": lambda items: items[::-1],
@@ -62,8 +74,16 @@ def variables_of(statements: Iterable[ast.stmt]) -> dict[str, list[Any]]:
             for target, given in _bindings(node, values):
                 if isinstance(target, ast.Name):
                     known = found.setdefault(target.id, [])
+                    if isinstance(node, ast.AugAssign):
+                        given = [*given, *_sums(known, given)]
                     known += given[: MAX_TEXTS - len(known)]
     return found
+
+
+def _sums(known: Sequence[Any], more: Sequence[Any]) -> list[Any]:
+    """The values that `+=` gives a variable."""
+    pairs = product(known, more)
+    return [a + b for a, b in pairs if type(a) is type(b) is str and len(a + b) <= MAX_TEXT]
 
 
 def texts_in(values: Iterable[Any]) -> Iterator[str]:
@@ -102,13 +122,17 @@ def _unpacked(target: ast.AST, given: list[Any]) -> Iterator[tuple[ast.AST, list
 
 
 def _items(value: Any) -> Sequence[Any]:
-    """Return the items of a list or a text; none of another value."""
+    """Return the items of a list or a text, and a dict's keys; none of another value."""
+    if isinstance(value, dict):
+        return list(value)
     return value if isinstance(value, (list, str, bytes)) else []
 
 
 def _is_small(value: Any) -> bool:
     if isinstance(value, list):  # of no lists: their texts could grow exponentially
-        return len(value) <= MAX_TEXT and not any(isinstance(v, list) for v in value)
+        return len(value) <= MAX_TEXT and not any(isinstance(v, (list, dict)) for v in value)
+    if isinstance(value, dict):
+        return _is_small([*value, *value.values()])
     if isinstance(value, (str, bytes)):
         return len(value) <= MAX_TEXT
     return type(value) is int and abs(value) < _MAX_INTEGER
@@ -121,7 +145,9 @@ def _values(node: ast.AST, found: Constants, variables: Variables) -> Iterator[A
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         yield from variables.get(node.id, ())
     elif isinstance(node, (ast.Tuple, ast.List)) and len(node.elts) <= MAX_TEXT:
-        yield from map(list, _combined(node.elts, found))
+        yield from _listed(node.elts, found)
+    elif isinstance(node, ast.Dict) and len(node.keys) <= MAX_TEXT and None not in node.keys:
+        yield from _dicts(node, found)
     elif isinstance(node, ast.NamedExpr):
         yield from found.get(node.value, ())
     elif isinstance(node, (ast.IfExp, ast.BoolOp)):
@@ -130,10 +156,30 @@ def _values(node: ast.AST, found: Constants, variables: Variables) -> Iterator[A
     elif isinstance(node, ast.JoinedStr):
         known = [part for part in node.values if part in found]
         yield from ("".join(map(str, parts)) for parts in _combined(known, found))
-    elif isinstance(node, ast.FormattedValue) and not node.format_spec and node.conversion == -1:
-        yield from found.get(node.value, ())
+    elif isinstance(node, ast.FormattedValue) and node.conversion in _AS_TEXT:
+        if node.format_spec is None or found.get(node.format_spec) == ["s"]:
+            yield from found.get(node.value, ())
     elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Call)):
         yield from _computed(node, found)
+
+
+_AS_TEXT = (-1, ord("s"))  # f"{x}" and f"{x!s}"
+
+
+def _listed(nodes: Sequence[ast.expr], found: Constants) -> Iterator[list[Any]]:
+    """The lists of these nodes' values; a starred one stands for the items of its value."""
+    starred = [isinstance(node, ast.Starred) for node in nodes]
+    inner = [node.value if isinstance(node, ast.Starred) else node for node in nodes]
+    for values in _combined(inner, found):
+        parts = zip(starred, values, strict=True)
+        yield [item for many, value in parts for item in (_items(value) if many else [value])]
+
+
+def _dicts(node: ast.Dict, found: Constants) -> Iterator[dict[Any, Any]]:
+    for values in _combined([*filter(None, node.keys), *node.values], found):
+        keys = values[: len(node.keys)]
+        if all(isinstance(key, (str, bytes, int)) for key in keys):
+            yield dict(zip(keys, values[len(keys) :], strict=True))
 
 
 def _combined(nodes: Sequence[ast.expr], found: Constants) -> Iterator[tuple[Any, ...]]:
@@ -173,10 +219,12 @@ def _computed(
 def _call(node: ast.Call, found: Constants) -> tuple[list[ast.expr], Callable[..., Any] | None]:
     """The operands of a call, and the function on them; no function if it isn't a known one."""
     name, arguments = called_name(node), list(node.args)
-    if node.keywords or any(isinstance(argument, ast.Starred) for argument in arguments):
-        arguments = [] if name == "format" else arguments
+    if any(isinstance(argument, ast.Starred) for argument in arguments):
+        arguments = []
         if name != "format":
             return [], None
+    if node.keywords and name != "format":
+        return [], None
     if isinstance(node.func, ast.Name):
         if name == "map" and len(arguments) == 2 and getattr(arguments[0], "id", "") == "chr":
             return arguments[1:], lambda items: [chr(item) for item in items]
@@ -187,8 +235,12 @@ def _call(node: ast.Call, found: Constants) -> tuple[list[ast.expr], Callable[..
         return arguments, bytes.fromhex
     operands = [node.func.value, *arguments]
     if name == "format":
-        known = all(operand in found for operand in operands) and not node.keywords
-        return (operands, _formatted) if known else (operands[:1], _without_fields)
+        names = [keyword.arg or "" for keyword in node.keywords]
+        operands += [keyword.value for keyword in node.keywords]
+        known = all(operand in found for operand in operands) and "" not in names
+        return (operands, _formatted(names)) if known else (operands[:1], _without_fields)
+    if name == "to_bytes":
+        return operands, _to_bytes
     if name in ("encode", "decode"):
         return operands, _recoded
     return operands, _method(name) if name in _METHODS else None
@@ -198,7 +250,8 @@ def _method(name: str) -> Callable[..., Any]:
     def call(value: Any, *arguments: Any) -> Any:
         if not isinstance(value, (str, bytes)):
             raise TypeError
-        return getattr(value, name)(*arguments)
+        result = getattr(value, name)(*arguments)
+        return list(result) if isinstance(result, tuple) else result
 
     return call
 
@@ -209,10 +262,22 @@ def _recoded(value: str | bytes, codec: str = "utf-8") -> str | bytes:
     return value.encode(codec) if isinstance(value, str) else value.decode(codec)
 
 
-def _formatted(template: str, *values: Any) -> str:
-    if re.search(r"\{[^}]*[:!.\[]", template):  # a width may be huge
+def _formatted(names: Sequence[str]) -> Callable[..., str]:
+    """Return `format` on a template and values, of which the last ones have these names."""
+
+    def form(template: str, *values: Any) -> str:
+        if re.search(r"\{[^}]*[:!.\[]", template):  # a width may be huge
+            raise ValueError
+        places = values[: len(values) - len(names)]
+        return template.format(*places, **dict(zip(names, values[len(places) :], strict=True)))
+
+    return form
+
+
+def _to_bytes(value: int, length: int, order: str = "big") -> bytes:
+    if not 0 <= length <= MAX_TEXT or order not in ("big", "little"):
         raise ValueError
-    return template.format(*values)
+    return value.to_bytes(length, "big" if order == "big" else "little")
 
 
 def _without_fields(template: str) -> str:
@@ -224,7 +289,7 @@ def _without_fields(template: str) -> str:
 def _modulo(template: Any, values: Any) -> Any:
     if not isinstance(template, str):
         raise TypeError
-    if re.search(r"%[^sdcir%]", template):
+    if re.search(r"%(\(\w*\))?[^sdcir%(]", template):
         raise ValueError
     return template % (tuple(values) if isinstance(values, list) else values)
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from autograder.model.allowed import REFLECTION
-from autograder.model.cell_source import parsed
+from autograder.model.cell_source import Part, parsed
+from autograder.model.module_names import bound_name
 
 __all__ = [
     "DEFINITIONS",
@@ -30,16 +31,17 @@ __all__ = [
 ]
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_REBINDING = (*DEFINITIONS, ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
-
 
 # Honest notebooks take a few hundred steps. If all names lead to each other, the search never ends.
 _MAX_STEPS = 50_000
 
 # Names whose use may bind any other name, which the source doesn't show.
 _BINDS_UNSEEN = frozenset({"exec", "eval", "get_ipython", "globals", "locals", "vars"})
+_BINDS_UNSEEN |= {"__builtin__", "__builtins__", "__import__", "exit", "quit"}
 # Attributes that lead to a namespace, in which any name may be set.
 _TO_NAMES = REFLECTION | {"__dict__"}
+# Modules that lead to IPython's shell or to namespaces.
+_UNSEEN_MODULES = frozenset({"IPython", "__main__", "builtins", "importlib", "runpy"})
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Statement:
     node: ast.stmt
     #: The names that it sets.
     binds: frozenset[str]
+    #: Those of `binds` that it surely sets if it runs without an error.
+    rebinds: frozenset[str]
     #: The names of which it sets an attribute or an item.
     changes: frozenset[str]
     #: The names of which it calls a method, as `tools.append(x)` does, or that it gives to setattr.
@@ -64,17 +68,19 @@ class Statement:
     @cached_property
     def binds_unseen(self) -> bool:
         """Whether it may bind names that don't appear in its source."""
-        if isinstance(self.node, ast.ImportFrom):
-            return any(alias.name == "*" for alias in self.node.names)
-        return not self.takes.isdisjoint(_BINDS_UNSEEN) or any(
-            isinstance(node, ast.Attribute) and node.attr in _TO_NAMES
-            for node in nodes_of(self.node)
-        )
+        if isinstance(self.node, ast.ImportFrom) and self.node.names[0].name == "*":
+            return True
+        return self.runs_unseen
 
-    @property
+    @cached_property
     def runs_unseen(self) -> bool:
-        """Whether it binds names unseen by running code, unlike `from ... import *`."""
-        return self.binds_unseen and not isinstance(self.node, ast.ImportFrom)
+        """Whether it may bind names unseen by running code, unlike `from ... import *`."""
+        nodes = nodes_of(self.node)
+        return (
+            not self.takes.isdisjoint(_BINDS_UNSEEN)
+            or any(isinstance(node, ast.Attribute) and node.attr in _TO_NAMES for node in nodes)
+            or any(map(_leads_to_names, nodes))
+        )
 
     @cached_property
     def sets(self) -> set[str]:
@@ -98,7 +104,7 @@ class Reached:
     statements: list[ast.stmt]
     #: All names that those statements depend on, the names asked for included.
     names: set[str]
-    #: Those of `names` that no statement binds, such as Python's own.
+    #: Those of `names` that no statement surely binds before their use, such as Python's own.
     unbound: set[str]
 
 
@@ -107,13 +113,15 @@ def reachable(
     cells: Sequence[str],
     order: Sequence[int] | None = None,
     known: Collection[str] = (),
+    failed: Collection[int] = (),
 ) -> Reached:
     """Return the statements that `names` depend on, directly and through others.
 
     `cells` are sources in the order in which they run; a cell that doesn't parse defines nothing.
     `order` lists the cells' indices in the order in which they are searched for a name, and the
     first cell that binds it wins; by default the last cell comes first. `known` are names that
-    exist without these cells.
+    exist without these cells. `failed` are the indices of cells that ended in an error, so that
+    what they bind may still have its earlier value.
 
     A function looks up its names when it is called, in that order. A top-level statement looks them
     up when it runs, so the last binding before it counts, and the same holds for the names of a
@@ -123,7 +131,7 @@ def reachable(
 
     Raises RecursionError if the names lead to each other in too many ways to follow.
     """
-    search = _Search(cells, range(len(cells))[::-1] if order is None else order, known)
+    search = _Search(cells, range(len(cells))[::-1] if order is None else order, known, failed)
     waiting: list[tuple[str, _Place | None]] = [(name, None) for name in names]
     seen = set(waiting)
     unbound: set[str] = set()
@@ -132,7 +140,7 @@ def reachable(
         places = search.binders(name, before)
         if not places and before is None and name not in known and not hasattr(builtins, name):
             places = search.binding_unseen()
-        if not search.has(name):
+        if not search.surely_bind(places, name):
             unbound.add(name)
         for place in places:
             more = set(search.follow(place, before)) - seen
@@ -147,8 +155,15 @@ _Place = tuple[int, int]  # index of a cell, and of a statement in it
 class _Search:
     """Cells' statements by the names that they bind, and the statements reached so far."""
 
-    def __init__(self, cells: Sequence[str], order: Sequence[int], known: Collection[str]) -> None:
+    def __init__(
+        self,
+        cells: Sequence[str],
+        order: Sequence[int],
+        known: Collection[str],
+        failed: Collection[int],
+    ) -> None:
         self._order = order
+        self._failed = failed
         self._cells = [statements(cell) for cell in cells]
         self._binders: dict[str, dict[int, list[int]]] = {}
         imported = _imported(statement for lines in self._cells for statement in lines)
@@ -165,8 +180,17 @@ class _Search:
         self._reached: set[_Place] = set()
         self._steps = 0
 
-    def has(self, name: str) -> bool:
-        return name in self._binders
+    def surely_bind(self, places: Iterable[_Place], name: str) -> bool:
+        """Whether one of the statements at these places surely binds the name, and none frees it.
+
+        Where none does, the name may still be Python's own.
+        """
+        found = [*places]
+        freed = any(_deletes(self._at(place).node, name) for place in found)
+        return not freed and any(self._rebinds(place, name) for place in found)
+
+    def _rebinds(self, place: _Place, name: str) -> bool:
+        return name in self._at(place).rebinds and place[0] not in self._failed
 
     def reached(self) -> list[ast.stmt]:
         return [self._at(place).node for place in sorted(self._reached)]
@@ -182,8 +206,7 @@ class _Search:
                 if before is not None and (cell, line) >= before:
                     continue
                 found.append((cell, line))
-                statement = self._at((cell, line))
-                if name in statement.binds and isinstance(statement.node, _REBINDING):
+                if self._rebinds((cell, line), name):
                     return [*found, *self._rebinding_unseen((cell, line), before)]
         return found
 
@@ -218,6 +241,21 @@ class _Search:
 
     def _at(self, place: _Place) -> Statement:
         return self._cells[place[0]][place[1]]
+
+
+def _leads_to_names(node: ast.AST) -> bool:
+    """Tell whether a node imports a module that leads to namespaces; IPython.display doesn't."""
+    if isinstance(node, ast.Import):
+        modules = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        modules = [f"{node.module}.{alias.name}" for alias in node.names]
+    else:
+        return False
+    return any(
+        module.partition(".")[0] in _UNSEEN_MODULES
+        and not f"{module}.".startswith("IPython.display.")
+        for module in modules
+    )
 
 
 def changing_unseen(cells: Iterable[str], modules: Collection[str]) -> list[Statement]:
@@ -277,16 +315,26 @@ def nodes_of(statement: ast.stmt) -> tuple[ast.AST, ...]:
 @lru_cache(maxsize=1024)  # every task reads the same cells
 def statements(cell: str) -> list[Statement]:
     """Return the statements at the top level of a cell; empty if it doesn't parse."""
-    return [_statement(node, source) for node, source in parsed(cell)]
+    return [_statement(part) for part in parsed(cell)]
 
 
-def _statement(node: ast.stmt, source: str) -> Statement:
+def _statement(part: Part) -> Statement:
+    node, source, by_magic = part
+    rebinds = frozenset[str]() if by_magic else frozenset(_rebound(node))
     try:
         top = symtable.symtable(source, "cell", "exec")
-    except (SyntaxError, ValueError, RecursionError):
-        every = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        named = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        every = frozenset(named | {n.name for n in ast.walk(node) if isinstance(n, DEFINITIONS)})
         return Statement(
-            node, binds=every, changes=every, calls=every, takes=every, now=every, later=every
+            node,
+            binds=every | rebinds,
+            rebinds=rebinds,
+            changes=every,
+            calls=every,
+            takes=every,
+            now=every,
+            later=every,
         )
     binds = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
     now = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
@@ -312,11 +360,38 @@ def _statement(node: ast.stmt, source: str) -> Statement:
     return Statement(
         node,
         binds=frozenset(binds),
+        rebinds=rebinds & binds,
         changes=frozenset(changes & takes),
         calls=frozenset((methods | _given_to_setattr(_run_now(node))) & now),
         takes=takes,
         now=frozenset(now),
         later=frozenset(later),
+    )
+
+
+def _rebound(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement surely sets, unlike those of a branch or of `global`."""
+    if isinstance(node, DEFINITIONS):
+        yield node.name
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        yield from (bound_name(alias) for alias in node.names)
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+        targets: list[ast.expr] = []
+        targets += node.targets if isinstance(node, ast.Assign) else [node.target]
+        while targets:
+            target = targets.pop()
+            if isinstance(target, ast.Name):
+                yield target.id
+            elif isinstance(target, (ast.Tuple, ast.List)):
+                targets += target.elts
+            elif isinstance(target, ast.Starred):
+                targets.append(target.value)
+
+
+def _deletes(statement: ast.stmt, name: str) -> bool:
+    return any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Del)
+        for node in nodes_of(statement)
     )
 
 

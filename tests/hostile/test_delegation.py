@@ -5,13 +5,20 @@ Each is a notebook's code, with `# %%` between its cells; the last cell is the e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 
 from autograder.content import find_lab, find_task
+from autograder.grading.grade import grade
 from autograder.model.banned_uses import banned_uses, uses_beside
 from autograder.model.judge import refuse
-from autograder.model.submission import RunCell
+from autograder.model.result import Result
+from autograder.model.submission import RunCell, Submission
+from autograder.sandbox.host.sandbox import Sandbox
 from peakmem.labs.session import HIDDEN_MODULES
+from tests.grading import cell_of, solved
 
 # A bit pattern viewed as float32, by what stands for KIND.
 _VIEW = "def decode_fp32(bits): return float(np.array([bits, 0], np.uint32).view(KIND)[0].real)"
@@ -22,6 +29,11 @@ _DECOY = "def decode_fp32(bits): return 0.0"
 _ADAM = "def adam_step(params, grads, state, **more): ADAM(params).step()"
 _STEP = "def adam_step(params, grads, state, **more):\n    "
 _RING = "def ring_all_reduce(x): CALL"
+# A helper that does the work, the solution that calls it, and what seems to replace the helper.
+_HELPER = "def helper(bits): return np.uint32(bits).view(np.float32)"
+_BY_HELPER = "def decode_fp32(bits): return helper(bits)"
+_BY_EVAL = "def decode_fp32(bits): return eval(TEXT)"
+_EXECUTED = '"decode_fp32 = lambda bits: np.uint32(bits).view(np.float32)"'
 
 
 def _cells(*cells: str, **holes: str) -> str:
@@ -61,6 +73,25 @@ DELEGATIONS = {
         "lab03-adam_step",
         _cells("first, last = 'op', 'tim'", _ADAM, ADAM="getattr(torch, first + last).Adam"),
         "optim",
+    ),
+    **{
+        f"spelled-{name}": ("lab01-decode_fp32", _cells(_VIEW, KIND=f"getattr(np, {text})"), said)
+        for name, text, said in (
+            ("by-partition", "'float32_x'.partition('_')[0]", "float32"),
+            ("by-two-entries", "{1: 'float', 2: '32'}[1] + {1: 'float', 2: '32'}[2]", "float32"),
+            ("by-a-keyword", "'{a}32'.format(a='float')", "float32"),
+            ("by-a-key", "'%(a)s32' % {'a': 'float'}", "float32"),
+            ("by-stars", "''.join([*'float', *'32'])", "float32"),
+            ("in-a-field", "f\"{'float'!s}32\"", "float32"),
+            ("in-a-field-of-text", "f\"{'float':s}32\"", "float32"),
+            ("by-a-method", "'float'.__add__('32')", "float32"),
+            ("in-an-integer", "(0x666c6f61743332).to_bytes(7, 'big').decode()", "float32"),
+        )
+    },
+    "added-up": (
+        "lab01-decode_fp32",
+        _cells("name = 'float'\nname += '32'", _VIEW, KIND="getattr(np, name)"),
+        "float32",
     ),
     # Functions under another name, or called by another.
     "by-map": (
@@ -166,6 +197,74 @@ DELEGATIONS = {
         f"{_DECOY}\ndecode_fp32.__globals__.update(decode_fp32=None)",
         "__globals__",
     ),
+    # IPython's shell, its other names, and lines that only IPython sees.
+    "by-exit": ("lab01-decode_fp32", "decode_fp32 = exit._ip.ev('lambda bits: 0.0')", "exit"),
+    "executed-by-quit": ("lab01-decode_fp32", f"{_DECOY}\nquit._ip.ex({_EXECUTED})", "quit"),
+    "by-another-builtins": (
+        "lab01-decode_fp32",
+        "def decode_fp32(bits): return __builtin__.eval('0.0')",
+        "__builtin__",
+    ),
+    "by-a-modules-builtins": (
+        "lab01-decode_fp32",
+        "import enum\ndef decode_fp32(bits): return enum.bltns.eval('0.0')",
+        "enum.bltns",
+    ),
+    "by-a-functions-module": (
+        "lab01-decode_fp32",
+        "def decode_fp32(bits): return print.__self__.eval('0.0')",
+        "__self__",
+    ),
+    "shown-before": (
+        "lab01-decode_fp32",
+        _cells("np.float32", "def decode_fp32(bits): return np.uint32(bits).view(_)[0]"),
+        "_",
+    ),
+    "shown-before-by-number": (
+        "lab01-decode_fp32",
+        _cells("np.float32", "def decode_fp32(bits): return np.uint32(bits).view(_2)[0]"),
+        "_2",
+    ),
+    "in-a-comment": ("lab01-decode_fp32", f"{_DECOY}\n# \u2028%xmode\u2028{_FLOAT}", "float32"),
+    "in-a-comment-behind-a-form-feed": (
+        "lab01-decode_fp32",
+        f"{_DECOY}\n# \x0c%xmode\x0c{_FLOAT}",
+        "float32",
+    ),
+    "nested-too-deep": ("lab01-decode_fp32", f"{_FLOAT}\npad = {'-' * 4000}1", "exec"),
+    # Names that only seem to be bound.
+    "bound-in-a-branch": (
+        "lab01-decode_fp32",
+        _cells("if 0: eval = None", _BY_EVAL),
+        "eval",
+    ),
+    "bound-and-freed": ("lab01-decode_fp32", _cells("eval = 1\ndel eval", _BY_EVAL), "eval"),
+    "bound-later": (
+        "lab01-decode_fp32",
+        "decode_fp32 = eval('lambda bits: 0.0')\neval = None",
+        "eval",
+    ),
+    **{
+        f"replaced-{name}": (
+            "lab01-decode_fp32",
+            _cells(_HELPER, replacing, _BY_HELPER),
+            "float32",
+        )
+        for name, replacing in {
+            "by-an-annotation": "helper: object",
+            "in-a-function-never-called": "def never():\n    global helper\n    helper = None",
+            "by-a-walrus-never-reached": "found = 0 and (helper := None)",
+            "in-a-timed-function": "%timeit -n1 helper = None",
+            "behind-a-captured-error": "%%capture\n[][0]\nhelper = None",
+            "in-a-script": "%%script true\nhelper = None",
+        }.items()
+    },
+    "by-a-scalers-kernel": (
+        "lab07-loss_scaler",
+        "class LossScaler:\n"
+        "    def update(self): torch._amp_update_scale_(self.scale, self.good, bad, 2, 0.5, 9)",
+        "_amp_update_scale_",
+    ),
     # Collectives.
     "of-a-group": (
         "lab08-ring_all_reduce",
@@ -193,6 +292,7 @@ DELEGATIONS = {
 _GIVEN = {
     "lab01": "import math\nimport numpy as np",
     "lab03": "import torch",
+    "lab07": "import torch",
     "lab08": "import torch\nimport torch.distributed as dist",
 }
 
@@ -209,3 +309,70 @@ def test_a_library_may_not_do_the_work_under_another_name(name: str, code: str, 
     verdict = refuse(task, uses, lab.allows)
     assert (verdict.points, verdict.status) == (0, "wrong")
     assert verdict.message.startswith("Your solution uses ")
+
+
+# What a cell that fails seems to replace: nothing refuses it while it runs.
+_TORCHS = """
+import torch
+def helper(x):
+    return torch.from_numpy(x.copy()).bfloat16().view(torch.int16).numpy().view(np.uint16)
+"""
+_BY_IT = "def to_bf16(x): return helper(x)"
+FAILED = {
+    "behind-an-error": _cells(_TORCHS, "[][0]\nhelper = None", _BY_IT),
+    "by-an-error": _cells(_TORCHS, "helper = [][0]", _BY_IT),
+    "by-a-decorators-error": _cells(_TORCHS, "@[][0]\ndef helper(x): pass", _BY_IT),
+    "below-a-return": _cells(_TORCHS, "return\nhelper = None", _BY_IT),
+    "in-a-transformed-cell": _cells(
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        f"code = {f'import numpy as np{_TORCHS}'.replace('helper', 'to_bf16')!r}\n"
+        "InteractiveShell.instance().input_transformers_post.append(lambda lines: [code])",
+        "def to_bf16(x): return x",
+    ),
+    "in-its-own-cell": _TORCHS.replace("helper", "to_bf16") + "\n[][0]\ndef to_bf16(x): return x",
+}
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as prepared:
+        yield prepared
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("code", FAILED.values(), ids=FAILED)
+def test_what_a_failed_cell_seems_to_replace_counts(sandbox: Sandbox, code: str) -> None:
+    (verdict,) = graded(sandbox, code).verdicts
+    assert (verdict.points, verdict.status) == (0, "wrong"), verdict.message
+
+
+@pytest.mark.sandbox
+def test_a_function_that_no_cell_defines_earns_nothing_unread(sandbox: Sandbox) -> None:
+    code = repr(f"import numpy as np{_TORCHS}".replace("helper", "to_bf16"))
+    macro = f"from IPython.core.macro import Macro\nmacro = Macro({code})"
+    (verdict,) = graded(sandbox, _cells(macro, "macro", "")).verdicts
+    assert (verdict.points, verdict.status) == (0, "could_not_judge")
+
+
+@pytest.mark.sandbox
+def test_a_failed_cell_costs_an_honest_solution_nothing(sandbox: Sandbox) -> None:
+    source = cell_of(solved("lab01_formats"), "lab01-to_bf16-solution")["source"]
+    (verdict,) = graded(sandbox, _cells("[][0]", source)).verdicts
+    assert verdict.status == "right"
+
+
+def graded(sandbox: Sandbox, code: str) -> Result:
+    """The result of a notebook with these cells, of which the last is the exercise's own."""
+    *added, own = code.split("\n# %%\n")
+    cells = [RunCell(0, _GIVEN["lab01"], "given")]
+    cells += [RunCell(place, source, "own") for place, source in enumerate(added, 1)]
+    cells.append(RunCell(len(cells), own, "solution", "lab01-to_bf16"))
+    submission = Submission(
+        student="failed",
+        lab="lab01_formats",
+        raw=code.encode(),
+        notebook={"cells": [{"cell_type": "code", "source": cell.source} for cell in cells]},
+        cells=tuple(cells),
+    )
+    lab = replace(find_lab("lab01_formats"), tasks=(find_task("lab01-to_bf16"),))
+    return grade(lab, submission, sandbox, b"a course's secret").result

@@ -284,6 +284,9 @@ def _list(values: Sequence[float]) -> str:
     return show([float(f"{value:.5g}") for value in values], limit=200)
 
 
+# What torch's GradScaler calls.
+_KERNELS = ("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_")
+
 loss_scaler = Task(
     id="lab07-loss_scaler",
     parts={_TRAJECTORY: 2, _SKIPS: 2, _UNSCALE: 1},
@@ -292,7 +295,7 @@ loss_scaler = Task(
     cases=_cases,
     judge=_judge,
     ban=Ban(
-        names=frozenset({"GradScaler", "autocast"}),
+        names=frozenset({"GradScaler", "autocast", *_KERNELS}),
         modules=frozenset({"torch.amp", "torch.autocast", "torch.cuda.amp"}),
         reason="The scaler is what this exercise asks you to write: use tensors and the "
         "optimizer, not torch.amp.",

@@ -2,6 +2,8 @@
 
 A student draws the first matrix as they like, so nothing is compared with a run of the reference.
 The results are worked out here, from the layer, the two matrices and alpha that came back.
+
+Long because the small runs and the large one are judged by the same matrices.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from torch import Tensor, nn
 from autograder.content.lab06.hiding import NO_HIDING
 from autograder.content.lab09.figures import Array, are_near
 from autograder.model.task import Answer, Budget, Case, Finding, Task
-from peakmem.probes.lab09.lora import adapted
+from peakmem.probes.lab09.lora import adapted, layer_and_rows
 
 __all__ = ["Lora", "lora"]
 
@@ -77,7 +79,7 @@ def _given(sizes: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     if case.budget is not None:
-        return dict.fromkeys(case.parts, _bytes(answer))
+        return dict.fromkeys(case.parts, _bytes(answer, case.inputs["seed"]))
     if not _is_report(answer.value):
         return dict.fromkeys(case.parts, Finding(False, "The answers came back garbled."))
     given = _given(tuple(sorted(case.inputs.items())))
@@ -222,12 +224,15 @@ def _pair(arrays: list[Array], sizes: Mapping[str, Any]) -> tuple[Array, Array] 
     return (found["up"], found["down"]) if len(found) == len(arrays) == 2 else None
 
 
-def _bytes(answer: Answer) -> Finding:
+def _bytes(answer: Answer, seed: int) -> Finding:
     rise = answer.metered("rise_bytes", "numpy_rise_bytes")
     if not answer.breaks_budget(rise, _MOST_BYTES):
         value = answer.value if isinstance(answer.value, dict) else {}
         if value.get("n_trained") == 2 * _RANK * _WIDTH and value.get("moved") is True:
-            return Finding(True)
+            if _adds_a_product(value, seed):
+                return Finding(True)
+            said = f"With width {_WIDTH}, the output isn't the layer's plus the adapter's."
+            return Finding(False, said)
         said = f"With width {_WIDTH}, train an adapter of rank {_RANK}, and nothing else."
         return Finding(False, said, ("base_trained", "both_zero"))
     took = "" if rise is None else f", and took {rise / _MIB:.1f} MiB"
@@ -236,6 +241,47 @@ def _bytes(answer: Answer) -> Finding:
         f"take {_MOST_BYTES / _MIB:.1f} MiB with that weight{took}."
     )
     return Finding(False, said, ("as_large_as_the_weight", "base_trained"))
+
+
+def _adds_a_product(value: Mapping[str, Any], seed: int) -> bool:
+    """Whether the output is the layer's plus a multiple of the two matrices' product.
+
+    The small runs judge the factor.
+    """
+    trainable, trained = value.get("trainable"), value.get("trained")
+    if not isinstance(trainable, list) or trained is None:
+        return False
+    if not all(map(_is_float, [trained, *trainable])):
+        return False
+    wide = [array if len(array) == _RANK else array.T for array in trainable]
+    if [array.shape for array in wide] != [(_RANK, _WIDTH)] * 2:
+        return False
+    of_layer, x = _layers_output(seed)
+    return any(
+        _is_multiple(trained - of_layer, x @ first.T @ second, most=np.abs(of_layer).max())
+        for first, second in (wide, wide[::-1])
+        if trained.shape == of_layer.shape
+    )
+
+
+def _is_multiple(found: Array, of: Array, most: float) -> bool:
+    """Whether one array is a multiple of another, up to 1e-4 of `most`."""
+    size = float((of * of).sum())
+    factor = float((found * of).sum()) / size if size > 0 else 0.0
+    return bool((np.abs(found - factor * of) <= 1e-4 * most).all())
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == 2
+
+
+@lru_cache(maxsize=16)
+def _layers_output(seed: int) -> tuple[Array, Array]:
+    """The large layer's output, and its input."""
+    linear, x = layer_and_rows(_WIDTH, _ROWS, seed)
+    with torch.no_grad():
+        output: Array = linear.double()(x.double()).numpy()
+    return output, x.double().numpy()
 
 
 lora = Task(

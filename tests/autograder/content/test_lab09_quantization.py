@@ -13,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from autograder.content.lab09 import LAB, adam8bit_step, find_the_leak, lora, pack_int4
 from autograder.content.lab09.adam8bit import adam
@@ -229,7 +230,8 @@ def test_bytes_that_the_kernel_refused_cost_the_points(task: Task) -> None:
     """Any figure of the meter inside the process, where a cheat can change it."""
     cases = [case for case in task.cases(np.random.default_rng(0)) if case.budget is not None]
     small: dict[str, Any] = {"rise_bytes": 1, "numpy_rise_bytes": 0}
-    small |= {"n_trained": 2 * 4 * 1280, "moved": True}
+    if task is lora:
+        small |= lab09.lora(Namespace({"Lora": Lora}), metered=False, **cases[0].inputs)
     if task is pack_int4:
         small |= {"equal": cases[0].inputs["large"]["n_tensors"]}
     if task is adam8bit_step:
@@ -238,6 +240,23 @@ def test_bytes_that_the_kernel_refused_cost_the_points(task: Task) -> None:
         small |= large_steps(adam, **large) | codes
     assert judge(task, cases, [Answer(value=small, memory="refused")]).status != "right"
     assert judge(task, cases, [Answer(value=small, memory="within")]).status == "right"
+
+
+def test_a_lora_that_skips_the_large_layer_does_not_earn_its_bytes() -> None:
+    """As many trained values, and an output that moves, without a layer or a product."""
+
+    class Skipping(Lora):
+        def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
+            nn.Module.__init__(self)
+            self.all = nn.Parameter(torch.ones(2, rank, linear.in_features))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.all.sum()
+
+    (case,) = (case for case in lora.cases(np.random.default_rng(0)) if case.budget is not None)
+    value = lab09.lora(Namespace({"Lora": Skipping}), metered=False, **case.inputs)
+    found = lora.judge(case, Answer(value=value, memory="within"))
+    assert not any(finding.ok for finding in found.values())
 
 
 def test_the_given_code_is_right_and_leaks() -> None:

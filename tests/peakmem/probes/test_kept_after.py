@@ -18,3 +18,15 @@ def test_bytes_hidden_behind_the_output_count() -> None:
 
     assert kept_after(roomy, x)[0] == x.nbytes
     assert kept_after(lambda: x + 1, x)[0] == 0
+
+
+def test_bytes_cut_into_small_objects_count() -> None:
+    x = torch.ones(4096, 4)
+    kept: list[list[bytes]] = []
+
+    def hoards() -> Tensor:
+        raw = x.numpy().tobytes()
+        kept.append([raw[start : start + 1000] for start in range(0, len(raw), 1000)])
+        return x + 1
+
+    assert kept_after(hoards, x)[0] > x.nbytes // 4

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace, earlier_objects_set_aside
 
-__all__ = ["adapted", "lora"]
+__all__ = ["adapted", "layer_and_rows", "lora"]
 
 _GIVEN = ("weight", "bias", "x")  # these depend only on the sizes
 
@@ -24,7 +24,8 @@ def lora(student: Namespace, metered: bool = True, large: bool = False, **sizes:
     """Adapt a linear layer with the student's `Lora`: see `adapted`, or measure two steps of it.
 
     A `large` run returns the number of trained values (`n_trained`), whether the output `moved`,
-    and if `metered`, `rise_bytes` and `numpy_rise_bytes`, including the layer itself.
+    the `trainable` parameters and the output afterwards (`trained`), and if `metered`, `rise_bytes`
+    and `numpy_rise_bytes`, including the layer itself. `layer_and_rows` has its layer and x.
     """
     if not large:
         found = adapted(student.Lora, **sizes)
@@ -121,10 +122,8 @@ def _trained(module: nn.Module, x: torch.Tensor, y: torch.Tensor, steps: int) ->
 def _two_steps(
     make: Callable[..., Any], width: int, rank: int, rows: int, seed: int
 ) -> dict[str, Any]:
-    torch.manual_seed(seed)
-    linear = nn.Linear(width, width)
+    linear, x = layer_and_rows(width, rows, seed)
     module = make(linear, rank, 2.0 * rank)
-    x = torch.randn(rows, width)
     trainable = [p for p in module.parameters() if p.requires_grad]
     optimizer = torch.optim.Adam(trainable, foreach=False)
     start = module(x).detach()
@@ -132,8 +131,23 @@ def _two_steps(
         optimizer.zero_grad()
         module(x).square().sum().backward()
         optimizer.step()
-    moved = not torch.allclose(start, module(x).detach())
-    return {"n_trained": sum(p.numel() for p in trainable), "moved": moved}
+    trained = module(x).detach()
+    n_trained = sum(p.numel() for p in trainable)
+    # Of other parameters there may be too many to send.
+    kept = trainable if n_trained == 2 * rank * width else []
+    return {
+        "n_trained": n_trained,
+        "moved": not torch.allclose(start, trained),
+        "trainable": [_array(parameter) for parameter in kept],
+        "trained": _array(trained),
+    }
+
+
+def layer_and_rows(width: int, rows: int, seed: int) -> tuple[nn.Linear, Tensor]:
+    """Return the layer and the inputs (rows, width) of a large run, and seed torch."""
+    torch.manual_seed(seed)
+    x = torch.randn(rows, width)
+    return nn.Linear(width, width), x
 
 
 def _array(tensor: Tensor) -> Array:
