@@ -347,6 +347,7 @@ def _statement(part: Part) -> Statement:
         outer = [s for s in table.get_symbols() if s.is_global()]
         binds |= {s.get_name() for s in outer if s.is_declared_global() and s.is_assigned()}
         (later if in_function else now).update(s.get_name() for s in outer if s.is_referenced())
+    now -= _of_its_loop(node)
     takes = frozenset(now | later)
     targets = (ast.Attribute, ast.Subscript)
     changes = {
@@ -386,6 +387,16 @@ def _rebound(node: ast.stmt) -> Iterator[str]:
                 targets += target.elts
             elif isinstance(target, ast.Starred):
                 targets.append(target.value)
+
+
+def _of_its_loop(statement: ast.stmt) -> set[str]:
+    """The names that a loop binds, if they are read in its body alone: there, they are bound."""
+    if not isinstance(statement, ast.For):
+        return set()
+    bound = {node.id for node in ast.walk(statement.target) if isinstance(node, ast.Name)}
+    outside = [n for part in (statement.iter, *statement.orelse) for n in ast.walk(part)]
+    read = {node.id for node in outside if isinstance(node, ast.Name)}
+    return {name for name in bound - read if not _deletes(statement, name)}
 
 
 def _deletes(statement: ast.stmt, name: str) -> bool:

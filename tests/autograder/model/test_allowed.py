@@ -97,6 +97,17 @@ def test_only_what_the_solution_reaches_costs_anything() -> None:
     assert uses("return x", "from ctypes import *") == []
 
 
+def test_in_a_loops_body_its_names_are_bound() -> None:
+    filled = "TABLE = []\nfor {0} in range(256):\n    TABLE.append({0})"
+    assert uses("return TABLE[x]", filled.format("_")) == []
+    assert uses("return TABLE[x]", filled.format("input")) == []
+    emptied = f"{filled.format('eval')}\nfor eval in []: pass\nelse: TABLE[0] = eval"
+    assert uses("return TABLE[x]", emptied) == ["eval"]
+    freed = "TABLE = []\nfor eval in [1]:\n    del eval\n    TABLE.append(eval)"
+    assert uses("return TABLE[x]", freed) == ["eval"]
+    assert uses("return eval(x)", "for eval in []: pass") == ["eval"]
+
+
 def test_a_name_that_nothing_seems_to_bind_may_come_from_what_binds_unseen() -> None:
     assert uses("return g(x)", "exec('g = 1')") == ["exec"]
     assert uses("return g(x)", "from ctypes import *") == ["ctypes"]

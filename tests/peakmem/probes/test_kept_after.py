@@ -21,7 +21,7 @@ def test_bytes_hidden_behind_the_output_count() -> None:
 
 
 def test_bytes_cut_into_small_objects_count() -> None:
-    x = torch.ones(4096, 4)
+    x = torch.ones(4096, 8)
     kept: list[list[bytes]] = []
 
     def hoards() -> Tensor:

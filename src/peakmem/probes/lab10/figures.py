@@ -22,7 +22,7 @@ __all__ = ["kept_after", "metered_rise", "sums"]
 _LARGE_BYTES = 4096  # of a Python object; smaller ones are mostly the autograd graph's own
 #: Smaller ones count beyond this, so that data cut into many of them does: correct answers leave up
 #: to 40 KB.
-_SMALL_BYTES = 48 * 1024
+_SMALL_BYTES = 80 * 1024
 #: The meter's objects don't count: its own, and its entries in weakref's list of finalizers.
 _NOT_THE_METERS = tuple(
     tracemalloc.Filter(False, pattern)
