@@ -231,7 +231,7 @@ DELEGATIONS = {
         f"{_DECOY}\n# \x0c%xmode\x0c{_FLOAT}",
         "float32",
     ),
-    "nested-too-deep": ("lab01-decode_fp32", f"{_FLOAT}\npad = {'-' * 4000}1", "exec"),
+    "nested-too-deep": ("lab01-decode_fp32", f"{_FLOAT}\npad = {'-' * 20_000}1", "exec"),
     # Names that only seem to be bound.
     "bound-in-a-branch": (
         "lab01-decode_fp32",

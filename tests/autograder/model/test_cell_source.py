@@ -84,7 +84,7 @@ def test_the_same_names_are_read(cell: str) -> None:
         "__import__('__main__').__dict__['x'] = 1",
         "from IPython.core.macro import Macro",
         "import importlib as i",
-        f"x = {'-' * 4000}1",  # too deep to be read here, but a student may raise the limit
+        f"x = {'-' * 20_000}1",  # too deep to be read, whatever Python's limits are
     ],
 )
 def test_what_may_bind_any_name_is_told(cell: str) -> None:

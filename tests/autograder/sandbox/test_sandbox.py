@@ -287,11 +287,13 @@ def test_no_privilege_is_left(student):
 
 def test_the_student_is_nobody_on_the_host(sandbox):
     with sandbox.open() as student:
-        student.run_cell("import subprocess; subprocess.Popen(['sleep', '1234'])")
+        # Its command line is there from its first word on, and not yet when Popen returns.
+        child = "['sh', '-c', 'echo on; read x', 'waits-1234'], stdin=-1, stdout=-1"
+        student.run_cell(f"import subprocess\nsubprocess.Popen({child}).stdout.readline()")
         table = subprocess.run(
             ["ps", "-eo", "uid=,args="], capture_output=True, text=True, check=True
         )
-        owners = [line.split()[0] for line in table.stdout.splitlines() if "sleep 1234" in line]
+        owners = [line.split()[0] for line in table.stdout.splitlines() if "waits-1234" in line]
     assert owners
     assert owners != ["0"]
 
