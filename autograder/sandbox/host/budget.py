@@ -7,8 +7,9 @@ is the verdict. docs/decisions/memory_budgets.md compares this with measuring re
 Two limits together count every byte once. RLIMIT_DATA counts the private writable mappings of all
 threads, touched or not; pages of files and code don't count. RLIMIT_AS counts all mappings,
 including shared memory and windows into files in memory. Under a budget the process can't start
-threads or processes, can open few files, pipes and sockets, and can't write to files unless the
-budget allows it. The system call filter keeps the process from raising these limits.
+threads or processes, can open few files, pipes and sockets, can't grow its stack, and can't write
+to files unless the budget allows it. The system call filter keeps the process from raising these
+limits.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ HELD_BYTES = 8 * 2**20
 _LET_GO_BYTES = 2**20  # the notebook's garbage that a call may collect
 _MOST_OPEN = 32  # files in a measured call: pipes and sockets hold bytes for their owner
 _MORE_LEFT_OPEN = 12  # files that a notebook may leave open, beyond those of a prepared process
+_KERNELS_OWN = "00:01"  # the device of anonymous shared memory, which is refused but on a GPU
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Footprint:
 
     #: Bytes that RLIMIT_DATA counts.
     data_bytes: int
+    #: Bytes of mappings that grow downwards, which only RLIMIT_AS counts.
+    stack_bytes: int
     #: Bytes that RLIMIT_AS counts.
     mapped_bytes: int
     #: Bytes of mappings that hold the process's own data: anonymous, shared, or of files that lie
@@ -54,6 +58,8 @@ class Footprint:
     devices: frozenset[str]
     #: The number of open files, pipes and sockets.
     open_files: int
+    #: Whether it shares a map of a deleted file, which may be longer than the map.
+    maps_deleted: bool = False
 
 
 def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
@@ -63,6 +69,7 @@ def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
     process is gone.
     """
     data_bytes = memory.status_bytes(pid, "VmData")
+    stack_bytes = memory.status_bytes(pid, "VmStk")
     mapped_bytes = memory.status_bytes(pid, "VmSize")
     open_files = len(_open_files(pid))
     try:
@@ -71,24 +78,30 @@ def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
         # The mappings of a process that gave up root need CAP_SYS_PTRACE to be read, but the size
         # of its code doesn't.
         own_bytes = mapped_bytes - memory.status_bytes(pid, "VmLib")
-        return Footprint(data_bytes, mapped_bytes, own_bytes, frozenset(), open_files)
+        return Footprint(data_bytes, stack_bytes, mapped_bytes, own_bytes, frozenset(), open_files)
     seen = set()
     own_bytes = 0
+    maps_deleted = False
     for line in maps:
-        addresses, rights, _, device, inode, *_path = line.split(maxsplit=5)
+        addresses, rights, _, device, inode, *path = line.split(maxsplit=5)
         start, _, end = addresses.partition("-")
         anonymous = inode == "0"
         if not anonymous:
             seen.add(device)
         foreign = not anonymous and devices is not None and device not in devices
-        if anonymous or foreign or rights.endswith("s"):
+        shared = rights.endswith("s")
+        if anonymous or foreign or shared:
             own_bytes += int(end, 16) - int(start, 16)
+        deleted = path != [] and path[0].endswith(" (deleted)")
+        maps_deleted |= shared and deleted and device != _KERNELS_OWN
     return Footprint(
         data_bytes=data_bytes,
+        stack_bytes=stack_bytes,
         mapped_bytes=mapped_bytes,
         own_bytes=own_bytes,
         devices=frozenset(seen) if devices is None else devices,
         open_files=open_files,
+        maps_deleted=maps_deleted,
     )
 
 
@@ -151,9 +164,13 @@ class Enforced:
         self._devices = prepared.devices
         self._before = footprint(pid, prepared.devices)
         self._limits = self._limit(budget)
-        # Checked under the limits, since from here on no process or file can be added.
+        # Checked under the limits, since from here on no process or file can be added. A thread may
+        # have changed mappings meanwhile, so what was before the limits counts too.
         alone = has_ranks or not memory.descendants(pid)
-        self.doubt = self._doubt(prepared, () if budget.files else places) if alone else _CHILDREN
+        both = (self._before, footprint(pid, prepared.devices))
+        places = () if budget.files else places
+        doubts = (self._doubt(found, prepared, places) for found in both)
+        self.doubt = next(filter(None, doubts), "") if alone else _CHILDREN
 
     def lift(self) -> None:
         """Restore the limits, and doubt the call if it unmapped memory held before it.
@@ -176,6 +193,7 @@ class Enforced:
             resource.RLIMIT_AS: self._before.mapped_bytes + budget.bytes + budget.window_bytes,
             resource.RLIMIT_NPROC: 0,
             resource.RLIMIT_NOFILE: _MOST_OPEN,
+            resource.RLIMIT_STACK: 0,  # `settle` has mapped some beyond its end
         }
         if not budget.files:
             lowered[resource.RLIMIT_FSIZE] = 0
@@ -191,16 +209,19 @@ class Enforced:
 
         return _as_owner(self._pid, lower)
 
-    def _doubt(self, prepared: Footprint, places: Sequence[str]) -> str:
-        # Private copies of a library's pages are data but not anonymous, so both sizes count.
+    def _doubt(self, found: Footprint, prepared: Footprint, places: Sequence[str]) -> str:
+        # Private copies of a library's pages are data but not anonymous, so both sizes count. And
+        # who unmaps a library's idle memory has less of its own, but neither less data nor stack.
         held_bytes = max(
-            self._before.own_bytes - prepared.own_bytes,
-            self._before.data_bytes - prepared.data_bytes,
+            found.own_bytes - prepared.own_bytes,
+            found.data_bytes + found.stack_bytes - prepared.data_bytes - prepared.stack_bytes,
         )
         most_open = prepared.open_files + _MORE_LEFT_OPEN
-        if len(_open_files(self._pid)) > most_open:
+        if found.open_files > most_open:
             return _OPEN.format(most=most_open)
         if places:
+            if found.maps_deleted:
+                return _DELETED
             try:
                 held_bytes += _file_bytes(self._pid, places)
             except OSError:
@@ -257,6 +278,10 @@ _OPEN = (
 _UNREADABLE = (
     "Your notebook left a folder that the grader could not read when this exercise's memory was "
     "measured. Remove it. An instructor will look at this."
+)
+_DELETED = (
+    "Your notebook shared memory through a deleted file, whose length the grader could not tell, "
+    "when this exercise's memory was measured. Close the map. An instructor will look at this."
 )
 _CHILDREN = (
     "Your notebook left processes running when this exercise's memory was measured, which could "
