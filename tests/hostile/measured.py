@@ -550,13 +550,13 @@ def work(call, greedy):
         + _ROOM
         + """
 low = stack()
-pieces = [done(libc.mremap(low, 4096, 8192, 1))]
+enlarged = [done(libc.mremap(low, 4096, 8192, 1))]
 def work(call, greedy):
     room.pop().close()
-    piece = done(libc.mremap(pieces.pop(), 8192, N, 1))
+    piece = done(libc.mremap(enlarged.pop(), 8192, N, 1))
     ctypes.memset(piece, 7, N)
     value = call()
-    pieces.append(libc.mremap(piece, N, 8192, 1))
+    enlarged.append(libc.mremap(piece, N, 8192, 1))
     room.append(of_a_library())
     return value
 """,

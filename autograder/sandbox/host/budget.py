@@ -168,8 +168,10 @@ class Enforced:
         # have changed mappings meanwhile, so what was before the limits counts too.
         alone = has_ranks or not memory.descendants(pid)
         both = (self._before, footprint(pid, prepared.devices))
-        places = () if budget.files else places
-        doubts = (self._doubt(found, prepared, places) for found in both)
+        doubts = [self._doubt(found, prepared) for found in both]
+        if not budget.files:
+            doubts += [_DELETED for found in both if found.maps_deleted]
+            doubts.append(self._doubt_with_files(both[1], prepared, places))
         self.doubt = next(filter(None, doubts), "") if alone else _CHILDREN
 
     def lift(self) -> None:
@@ -209,7 +211,7 @@ class Enforced:
 
         return _as_owner(self._pid, lower)
 
-    def _doubt(self, found: Footprint, prepared: Footprint, places: Sequence[str]) -> str:
+    def _doubt(self, found: Footprint, prepared: Footprint, file_bytes: int = 0) -> str:
         # Private copies of a library's pages are data but not anonymous, so both sizes count. And
         # who unmaps a library's idle memory has less of its own, but neither less data nor stack.
         held_bytes = max(
@@ -219,16 +221,20 @@ class Enforced:
         most_open = prepared.open_files + _MORE_LEFT_OPEN
         if found.open_files > most_open:
             return _OPEN.format(most=most_open)
-        if places:
-            if found.maps_deleted:
-                return _DELETED
-            try:
-                held_bytes += _file_bytes(self._pid, places)
-            except OSError:
-                return _UNREADABLE
-        if held_bytes > HELD_BYTES:
-            return _HELD.format(held=held_bytes / 2**20, most=HELD_BYTES / 2**20)
+        if held_bytes + file_bytes > HELD_BYTES:
+            held = (held_bytes + file_bytes) / 2**20
+            return _HELD.format(held=held, most=HELD_BYTES / 2**20)
         return ""
+
+    def _doubt_with_files(
+        self, found: Footprint, prepared: Footprint, places: Sequence[str]
+    ) -> str:
+        if not places:
+            return ""
+        try:
+            return self._doubt(found, prepared, _file_bytes(self._pid, places))
+        except OSError:
+            return _UNREADABLE
 
 
 def _at_most(hard: int, limit: int) -> int:
