@@ -495,6 +495,32 @@ def fill():
         says="through a deleted file",
     ),
     _beside(
+        "renames-its-file-while-the-grader-looks",
+        "fill()",
+        _DELETED
+        + """
+folders = "/dev/shm/one", "/dev/shm/other"
+for folder in folders: os.mkdir(folder)
+with open("/dev/shm/one/file", "wb") as file: file.truncate(N)
+def move():
+    while True:
+        for a, b in (folders, folders[::-1]): os.rename(a + "/file", b + "/file")
+threading.stack_size(1 << 18)
+threading.Thread(target=move, daemon=True).start()
+def fill():
+    for at in range(0, N, PIECE):
+        for folder in folders:
+            try: file = os.open(folder + "/file", os.O_RDWR)
+            except FileNotFoundError: continue
+            place = done(libc.mmap(None, PIECE, 3, 1, file, at))
+            ctypes.memset(place, 7, PIECE)
+            libc.munmap(place, PIECE)
+            os.close(file)
+""",
+        off=("held",),
+        says="of its own",
+    ),
+    _beside(
         "moves-a-window-over-a-deleted-file",
         "fill()",
         _DELETED

@@ -15,22 +15,18 @@ limits.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from autograder.base import memory
 from autograder.model.task import Budget
+from autograder.sandbox.host.owned import as_owner
 
 __all__ = ["HELD_BYTES", "Enforced", "Footprint", "footprint"]
-
-_Result = TypeVar("_Result")
 
 # A notebook may hold this before a measured call. Solved ones hold up to 7 MiB, in lab 10: 4.3 MiB
 # are the matrix library's buffers, one for each kind of shape, and the rest is gaps in the heap.
@@ -149,6 +145,7 @@ class Enforced:
     `doubt` says why a call that stays within the budget proves nothing; empty if it does prove it.
     `places` are the folders it can write to, which count as memory unless the budget allows files.
     With `has_ranks` it may have children, which the caller puts under budgets of their own.
+    The caller has it `stopped`, or a thread could change what is read here meanwhile.
     """
 
     def __init__(
@@ -164,15 +161,9 @@ class Enforced:
         self._devices = prepared.devices
         self._before = footprint(pid, prepared.devices)
         self._limits = self._limit(budget)
-        # Checked under the limits, since from here on no process or file can be added. A thread may
-        # have changed mappings meanwhile, so what was before the limits counts too.
+        # Checked under the limits, since from here on no process or file can be added.
         alone = has_ranks or not memory.descendants(pid)
-        both = (self._before, footprint(pid, prepared.devices))
-        doubts = [self._doubt(found, prepared) for found in both]
-        if not budget.files:
-            doubts += [_DELETED for found in both if found.maps_deleted]
-            doubts.append(self._doubt_with_files(both[1], prepared, places))
-        self.doubt = next(filter(None, doubts), "") if alone else _CHILDREN
+        self.doubt = self._doubt(prepared, places, budget) if alone else _CHILDREN
 
     def lift(self) -> None:
         """Restore the limits, and doubt the call if it unmapped memory held before it.
@@ -186,7 +177,7 @@ class Enforced:
         )
         if max(lost) > _LET_GO_BYTES:
             self.doubt = self.doubt or _LET_GO
-        _as_owner(self._pid, lambda: _set(self._pid, self._limits))
+        as_owner(self._pid, lambda: _set(self._pid, self._limits))
 
     def _limit(self, budget: Budget) -> dict[int, tuple[int, int]]:
         """Lower the soft limits, and return the previous ones."""
@@ -209,32 +200,29 @@ class Enforced:
             _set(self._pid, now)
             return before
 
-        return _as_owner(self._pid, lower)
+        return as_owner(self._pid, lower)
 
-    def _doubt(self, found: Footprint, prepared: Footprint, file_bytes: int = 0) -> str:
+    def _doubt(self, prepared: Footprint, places: Sequence[str], budget: Budget) -> str:
         # Private copies of a library's pages are data but not anonymous, so both sizes count. And
         # who unmaps a library's idle memory has less of its own, but neither less data nor stack.
+        before = self._before
         held_bytes = max(
-            found.own_bytes - prepared.own_bytes,
-            found.data_bytes + found.stack_bytes - prepared.data_bytes - prepared.stack_bytes,
+            before.own_bytes - prepared.own_bytes,
+            before.data_bytes + before.stack_bytes - prepared.data_bytes - prepared.stack_bytes,
         )
         most_open = prepared.open_files + _MORE_LEFT_OPEN
-        if found.open_files > most_open:
+        if before.open_files > most_open:
             return _OPEN.format(most=most_open)
-        if held_bytes + file_bytes > HELD_BYTES:
-            held = (held_bytes + file_bytes) / 2**20
-            return _HELD.format(held=held, most=HELD_BYTES / 2**20)
+        if not budget.files:
+            if before.maps_deleted:
+                return _DELETED
+            try:
+                held_bytes += _file_bytes(self._pid, places) if places else 0
+            except OSError:
+                return _UNREADABLE
+        if held_bytes > HELD_BYTES:
+            return _HELD.format(held=held_bytes / 2**20, most=HELD_BYTES / 2**20)
         return ""
-
-    def _doubt_with_files(
-        self, found: Footprint, prepared: Footprint, places: Sequence[str]
-    ) -> str:
-        if not places:
-            return ""
-        try:
-            return self._doubt(found, prepared, _file_bytes(self._pid, places))
-        except OSError:
-            return _UNREADABLE
 
 
 def _at_most(hard: int, limit: int) -> int:
@@ -245,32 +233,6 @@ def _set(pid: int, limits: Mapping[int, tuple[int, int]]) -> None:
     for kind, soft_and_hard in limits.items():
         resource.prlimit(pid, kind, soft_and_hard)
 
-
-def _as_owner(pid: int, call: Callable[[], _Result]) -> _Result:
-    """Call a function with the real user and group ids of a process, if this process is root's.
-
-    The kernel lets a process set another's limits if their real ids are equal, or with a capability
-    that root lacks in most containers. Ids belong to threads, so the call runs in a thread of its
-    own: processes of that user must never be able to signal this one.
-    """
-    if os.geteuid() != 0:
-        return call()
-    user, group = memory.owner(pid)
-    number_of_user, number_of_group = _SET_REAL_IDS[os.uname().machine]
-
-    def impersonated() -> _Result:
-        libc = ctypes.CDLL(None, use_errno=True)
-        for number, own in ((number_of_group, group), (number_of_user, user)):
-            if libc.syscall(number, own, -1, -1) != 0:
-                raise OSError(ctypes.get_errno(), f"the ids of process {pid} can't be taken")
-        return call()
-
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(impersonated).result()
-
-
-# Linux's numbers of setresuid and setresgid. The C library's functions would affect all threads.
-_SET_REAL_IDS = {"x86_64": (117, 119), "aarch64": (147, 149)}
 
 _HELD = (
     "Your notebook held {held:.0f} MiB of its own when this exercise's memory was measured; "
