@@ -690,6 +690,23 @@ for line in open("/proc/self/maps"):
         _SHUT,
     ),
     _beside("writes-by-pieces-into-a-map", "fill(place)", _BY_PIECES + _MAP, _SHUT),
+    _beside(
+        "shuts-a-byte-of-each-page",
+        "place in filled or fill_once()",
+        _BY_PIECES
+        + _MAP
+        + """
+filled = []
+def fill_once():
+    filled.append(place)
+    for at in range(place, place + N, PIECE):
+        if libc.mprotect(at, PIECE, 3) != 0: raise MemoryError
+        ctypes.memset(at, 7, PIECE)
+        for page in range(at, at + PIECE, mmap.PAGESIZE):
+            if libc.mprotect(page, 1, 1) != 0: raise MemoryError
+""",
+        _SHUT,
+    ),
     _beside("writes-by-pieces-into-room", "fill(in_its_room(place))", _BY_PIECES + _MAP, _SHUT),
     _beside(
         "opens-a-librarys-idle-memory-by-pieces",
