@@ -12,9 +12,10 @@ __all__ = ["cell_text", "csv_bytes", "no_formula"]
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 # A spreadsheet splits at its own locale's separator, however the file was written, so any of them
 # may start a cell. The full-width signs start a formula in Japanese and Chinese locales. After a
-# separator a lone number may stay, as in `[1, -2]`: it computes nothing.
+# separator a lone number may stay, as in `[1, -2]`: it computes nothing. Blanks end at a separator,
+# or many of them would be read again from each.
 _BEGINNING = re.compile(
-    r"""(?P<after>^|[;,|\t\n])(?P<blank>["\s]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])"""
+    r"""(?P<after>^|[;,|\t\n])(?P<blank>(?:"|[^\S\t\n])*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])"""
     r"""(?P<number>(?=[+-](\d+(\.\d*)?(e[+-]?\d+)?|inf)[])}\s.]*([;,|\t\n]|$)))?"""
 )
 

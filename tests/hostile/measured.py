@@ -237,6 +237,32 @@ def by_windows(thread):
         with sys.modules["mm" "ap"].mmap(file, 1 << 19, offset=at) as window: touch(window)
     os.close(file)
 """
+# A deleted file that only windows hold, and the end of memory that a library doesn't use.
+_DELETED = """
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_size_t]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+libc.remap_file_pages.argtypes = [ctypes.c_void_p] + 4 * [ctypes.c_long]
+libc.mremap.restype = ctypes.c_void_p
+PIECE = 1 << 19
+def windows(bytes_each, every):
+    file = os.open("/dev/shm/deleted", os.O_RDWR | os.O_CREAT)
+    os.unlink("/dev/shm/deleted")
+    os.ftruncate(file, N)
+    places = [libc.mmap(None, bytes_each, 3, 1, file, at) for at in range(0, N, every)]
+    os.close(file)
+    return places
+def done(place):
+    if place in (None, 2**64 - 1): raise MemoryError
+    return place
+def unmap_idle():
+    for line in open("/proc/self/maps"):
+        first, end = (int(word, 16) for word in line.split()[0].split("-"))
+        if end - first == 32 << 20 and "rw-p" in line: libc.munmap(first + (8 << 20), 24 << 20)
+def stack():
+    for line in open("/proc/self/maps"):
+        if "[stack]" in line: return int(line.partition("-")[0], 16)
+"""
 _FORKED = """
 kept = []
 def child(work):
@@ -453,6 +479,115 @@ def work(call, greedy):
         ("held",),
         says="of its own",
     ),
+    _beside(
+        "enlarges-windows-into-a-deleted-file",
+        "fill()",
+        _DELETED
+        + """
+places = windows(4096, PIECE)
+def fill():
+    for i, place in enumerate(places):
+        place = done(libc.mremap(place, 4096, PIECE, 1))
+        ctypes.memset(place, 7, PIECE)
+        places[i] = libc.mremap(place, PIECE, 4096, 1)
+""",
+        off=("deleted",),
+        says="through a deleted file",
+    ),
+    _beside(
+        "renames-its-file-while-the-grader-looks",
+        "fill()",
+        _DELETED
+        + """
+folders = "/dev/shm/one", "/dev/shm/other"
+for folder in folders: os.mkdir(folder)
+with open("/dev/shm/one/file", "wb") as file: file.truncate(N)
+def move():
+    while True:
+        for a, b in (folders, folders[::-1]): os.rename(a + "/file", b + "/file")
+threading.stack_size(1 << 18)
+threading.Thread(target=move, daemon=True).start()
+def fill():
+    for at in range(0, N, PIECE):
+        for folder in folders:
+            try: file = os.open(folder + "/file", os.O_RDWR)
+            except FileNotFoundError: continue
+            place = done(libc.mmap(None, PIECE, 3, 1, file, at))
+            ctypes.memset(place, 7, PIECE)
+            libc.munmap(place, PIECE)
+            os.close(file)
+""",
+        off=("held",),
+        says="of its own",
+    ),
+    _beside(
+        "moves-a-window-over-a-deleted-file",
+        "fill()",
+        _DELETED
+        + """
+place, = windows(PIECE, N)
+def fill():
+    for at in range(0, N, PIECE):
+        if libc.remap_file_pages(place, PIECE, 0, at // 4096, 0) != 0: raise MemoryError
+        ctypes.memset(place, 7, PIECE)
+""",
+        off=("deleted", "filter"),
+        says="through a deleted file|MemoryError",
+    ),
+    _beside(
+        "deleted-file-in-the-place-of-idle-memory",
+        "ctypes.memset(place, 7, 20 << 20)",
+        _DELETED + "N = 20 << 20\nplace, = windows(N, N)\nunmap_idle()",
+        off=("deleted",),
+        says="through a deleted file",
+    ),
+    _beside(
+        "stack-in-the-place-of-idle-memory",
+        "ctypes.memset(place, 7, 6 << 20), touch(block)",
+        _DELETED
+        + """
+place = stack() - (6 << 20)
+ctypes.memset(place, 7, 6 << 20)
+block = bytearray(6 << 20)
+unmap_idle()
+""",
+        off=("held",),
+        says="of its own",
+    ),
+    MeasuredAttack(
+        "grows-the-stack-in-the-room-of-another",
+        _DELETED
+        + _ROOM
+        + """
+place = stack() - (5 << 20)
+def work(call, greedy):
+    room.pop().close()
+    ctypes.memset(place, 7, 5 << 20)
+    value = call()
+    libc.munmap(place, 5 << 20)
+    room.append(of_a_library())
+    return value
+""",
+        ("STACK",),
+    ),
+    MeasuredAttack(
+        "piece-of-the-stack-in-the-room-of-another",
+        _DELETED
+        + _ROOM
+        + """
+low = stack()
+enlarged = [done(libc.mremap(low, 4096, 8192, 1))]
+def work(call, greedy):
+    room.pop().close()
+    piece = done(libc.mremap(enlarged.pop(), 8192, N, 1))
+    ctypes.memset(piece, 7, N)
+    value = call()
+    enlarged.append(libc.mremap(piece, N, 8192, 1))
+    room.append(of_a_library())
+    return value
+""",
+        ("filter",),
+    ),
     MeasuredAttack(
         "stack-in-the-room-of-another",
         _ROOM
@@ -555,6 +690,23 @@ for line in open("/proc/self/maps"):
         _SHUT,
     ),
     _beside("writes-by-pieces-into-a-map", "fill(place)", _BY_PIECES + _MAP, _SHUT),
+    _beside(
+        "shuts-a-byte-of-each-page",
+        "place in filled or fill_once()",
+        _BY_PIECES
+        + _MAP
+        + """
+filled = []
+def fill_once():
+    filled.append(place)
+    for at in range(place, place + N, PIECE):
+        if libc.mprotect(at, PIECE, 3) != 0: raise MemoryError
+        ctypes.memset(at, 7, PIECE)
+        for page in range(at, at + PIECE, mmap.PAGESIZE):
+            if libc.mprotect(page, 1, 1) != 0: raise MemoryError
+""",
+        _SHUT,
+    ),
     _beside("writes-by-pieces-into-room", "fill(in_its_room(place))", _BY_PIECES + _MAP, _SHUT),
     _beside(
         "opens-a-librarys-idle-memory-by-pieces",

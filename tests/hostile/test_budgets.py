@@ -146,8 +146,9 @@ def without_sums(patch: pytest.MonkeyPatch) -> None:
 
 GUARDS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "budget": without_budget,
-    **{name: without_limit(name) for name in ("AS", "NPROC", "FSIZE", "NOFILE")},
+    **{name: without_limit(name) for name in ("AS", "NPROC", "FSIZE", "NOFILE", "STACK")},
     "held": lambda patch: patch.setattr(budgets, "HELD_BYTES", 2**40),
+    "deleted": lambda patch: patch.setattr(budgets, "_DELETED", ""),
     "left open": lambda patch: patch.setattr(budgets, "_MORE_LEFT_OPEN", 2**40),
     "let go": lambda patch: patch.setattr(budgets, "_LET_GO_BYTES", 2**40),
     "idle": with_idle_memory,

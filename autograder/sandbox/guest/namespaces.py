@@ -18,7 +18,7 @@ from pathlib import Path
 
 from autograder.sandbox.guest.listener import hand_over_listener
 from autograder.sandbox.guest.loopback import open_loopback
-from autograder.sandbox.guest.seccomp import refuse_system_calls
+from autograder.sandbox.guest.seccomp import STACK_BYTES, refuse_system_calls
 
 __all__ = [
     "drop_bounding_set",
@@ -102,6 +102,7 @@ def set_limits(limits: Mapping[str, int]) -> None:
         addresses = resource.RLIM_INFINITY
     for kind, limit in (
         (resource.RLIMIT_AS, addresses),
+        (resource.RLIMIT_STACK, _lower(resource.RLIMIT_STACK, STACK_BYTES)),
         (resource.RLIMIT_NPROC, limits["processes"]),
         (resource.RLIMIT_FSIZE, limits["tmp_bytes"]),
         (resource.RLIMIT_CPU, limits["cpu_seconds"]),
@@ -112,6 +113,12 @@ def set_limits(limits: Mapping[str, int]) -> None:
         (resource.RLIMIT_SIGPENDING, 256),
     ):
         resource.setrlimit(kind, (limit, limit))
+
+
+def _lower(kind: int, limit: int) -> int:
+    """The limit, or the present hard limit if that is lower."""
+    hard = resource.getrlimit(kind)[1]
+    return limit if hard == resource.RLIM_INFINITY else min(limit, hard)
 
 
 def _torch_bytes() -> int:

@@ -1,4 +1,7 @@
-"""Prepares this process for a memory budget: frees garbage, makes room, shuts idle memory."""
+"""Prepares this process for a memory budget: frees garbage, makes room, shuts idle memory.
+
+The main thread's stack is extended too, since it may not grow in a measured call.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,22 @@ _EACH = 2**18  # one object in each piece of this size keeps Python's 1 MiB aren
 _ROOM = 4 * 2**20
 _IDLE = 16 * 2**20  # bytes; larger idle mappings are shut while memory is measured
 _LEFT_OPEN = 8 * 2**20  # bytes of each that stay open, enough for numpy products of 12,000 columns
+_STACK = 2 * 2**20  # bytes of the stack that are mapped before a measured call
 _NO_ACCESS, _READ_AND_WRITE = 0, 3
 
 _anchors: list[bytes] = []  # objects that keep the room for small objects
 _idle: list[tuple[int, int]] = []  # address and size of memory that libraries hold but don't use
+_stack_ends: list[
+    int
+] = []  # the address at which the main thread's stack begins, to grow downwards
 
 
 def find_idle() -> None:
-    """Find the idle memory that libraries hold now, for `settle` to shut."""
+    """Find the idle memory that libraries hold now, for `settle` to shut, and the stack."""
     _idle[:] = _idle_mappings()
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    stacks = (line.split()[0] for line in maps if line.endswith("[stack]"))
+    _stack_ends[:] = (int(addresses.partition("-")[2], 16) for addresses in stacks)
 
 
 def _idle_mappings() -> Iterator[tuple[int, int]]:
@@ -55,6 +65,8 @@ def settle(try_bytes: int, *, shut: bool) -> dict[str, Any]:
     _anchors[:] = objects[:: _EACH // _SMALL]
     del objects
     _libc.malloc_trim(0)
+    for end in _stack_ends:
+        ctypes.string_at(end - _STACK, 1)  # the kernel maps the stack up to where it is read
     for start, size in _idle:
         rights = _NO_ACCESS if shut else _READ_AND_WRITE
         _libc.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(size), rights)

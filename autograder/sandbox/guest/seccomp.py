@@ -20,9 +20,11 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 __all__ = [
     "REFUSED",
+    "STACK_BYTES",
     "Step",
     "filter_system_calls",
     "program_of",
@@ -43,6 +45,8 @@ REFUSED = {
     "process_madvise": (440, 440),
     # Rights of mappings, which only `mprotect` may change; see `listener`.
     "pkey_mprotect": (329, 288),
+    # Parts of a file by turns, in one mapping of any size.
+    "remap_file_pages": (216, 234),
     # Kernel memory in any amount. Watches are limited per user, so the instructor's programs would
     # run out of them.
     "inotify_init": (253, 26),  # ARM has only the next one
@@ -107,6 +111,7 @@ REFUSED = {
 }
 _SOCKET, _CLONE, _PRCTL, _MMAP, _MADVISE = (41, 198), (56, 220), (157, 167), (9, 222), (28, 233)
 _PRLIMIT64, _FCNTL, _SETSOCKOPT = (302, 261), (72, 25), (54, 208)
+_MREMAP = (25, 216)
 _CLOSE_RANGE = (436, 436)
 _FLOCK = (73, 32)
 _NEWEST = 452  # fchmodat2 (kernel 6.6); calls with higher numbers are refused
@@ -118,6 +123,8 @@ _THREAD, _SAME_FILES = 0x10000, 0x400  # CLONE_THREAD, CLONE_FILES
 _FILES_OF_ITS_OWN = 2  # CLOSE_RANGE_UNSHARE
 _SHARED_BY_NO_FILE, _HUGE_PAGES = 0x21, 0x40000  # MAP_SHARED | MAP_ANONYMOUS, MAP_HUGETLB
 _STACK = 0x100  # MAP_GROWSDOWN: no limit of data counts it
+STACK_BYTES = 2**23  # the most that the main thread's stack may take
+_MAY_MOVE = 1  # MREMAP_MAYMOVE, all that malloc asks for
 _LOCKS = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW: a lock for each two bytes
 _LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031  # F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
 _SOCKET_SIZES = (7, 8)  # SO_SNDBUF, SO_RCVBUF
@@ -226,6 +233,7 @@ def _filter(column: int, architecture: int, *, gpu: bool, ranks: bool = False) -
         unseen.append((_EQUAL, _SHARED_BY_NO_FILE))
     mask = _SHARED_BY_NO_FILE | _HUGE_PAGES | _STACK
     yield from _by_argument(_MMAP[column], 3, unseen, held=_REFUSAL, else_=_PASS, mask=mask)
+    yield from _not_the_stack(_MREMAP[column], _stack_begins() - STACK_BYTES)
     to_swap = [(_EQUAL, advice) for advice in _TO_SWAP]
     yield from _by_argument(_MADVISE[column], 2, to_swap, held=_REFUSAL, else_=_PASS)
     held = [(_EQUAL, command) for command in (*_LOCKS, _LEASE, _NOTIFY, _PIPE_SIZE)]
@@ -296,6 +304,32 @@ def _only_asking_limits(number: int) -> Iterator[Step]:
     yield _EQUAL, 0, 3, 0
     yield _LOAD, 0, 0, _ARGUMENTS + 8 * 2 + 4
     yield _EQUAL, 0, 1, 0
+    yield _PASS
+    yield _REFUSAL
+
+
+def _stack_begins() -> int:
+    """The address from which the main thread's stack grows down; the highest one if unknown."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        if line.endswith("[stack]"):
+            return int(line.split()[0].partition("-")[2], 16)
+    return 2**63
+
+
+def _not_the_stack(number: int, lowest: int) -> Iterator[Step]:
+    """Refuse a `mremap` from `lowest` on, or with flags that only a program's own calls need.
+
+    A piece of the stack that it has enlarged counts as the stack: no limit of data counts it.
+    """
+    high, low = lowest >> 32, lowest & 0xFFFFFFFF
+    yield _EQUAL, 0, 9, number
+    yield _LOAD, 0, 0, _ARGUMENTS + 8 * 3
+    yield _ANY_BIT, 6, 0, 0xFFFFFFFF - _MAY_MOVE
+    yield _LOAD, 0, 0, _ARGUMENTS + 4
+    yield _EQUAL, 1, 0, high
+    yield _AT_LEAST, 3, 2, high
+    yield _LOAD, 0, 0, _ARGUMENTS
+    yield _AT_LEAST, 1, 0, low
     yield _PASS
     yield _REFUSAL
 

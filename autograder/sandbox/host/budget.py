@@ -7,29 +7,26 @@ is the verdict. docs/decisions/memory_budgets.md compares this with measuring re
 Two limits together count every byte once. RLIMIT_DATA counts the private writable mappings of all
 threads, touched or not; pages of files and code don't count. RLIMIT_AS counts all mappings,
 including shared memory and windows into files in memory. Under a budget the process can't start
-threads or processes, can open few files, pipes and sockets, and can't write to files unless the
-budget allows it. The system call filter keeps the process from raising these limits.
+threads or processes, can open few files, pipes and sockets, can't grow its stack, and can't write
+to files unless the budget allows it. The system call filter keeps the process from raising these
+limits.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from autograder.base import memory
 from autograder.model.task import Budget
+from autograder.sandbox.host.owned import as_owner
 
 __all__ = ["HELD_BYTES", "Enforced", "Footprint", "footprint"]
-
-_Result = TypeVar("_Result")
 
 # A notebook may hold this before a measured call. Solved ones hold up to 7 MiB, in lab 10: 4.3 MiB
 # are the matrix library's buffers, one for each kind of shape, and the rest is gaps in the heap.
@@ -37,6 +34,7 @@ HELD_BYTES = 8 * 2**20
 _LET_GO_BYTES = 2**20  # the notebook's garbage that a call may collect
 _MOST_OPEN = 32  # files in a measured call: pipes and sockets hold bytes for their owner
 _MORE_LEFT_OPEN = 12  # files that a notebook may leave open, beyond those of a prepared process
+_KERNELS_OWN = "00:01"  # the device of anonymous shared memory, which is refused but on a GPU
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,8 @@ class Footprint:
 
     #: Bytes that RLIMIT_DATA counts.
     data_bytes: int
+    #: Bytes of mappings that grow downwards, which only RLIMIT_AS counts.
+    stack_bytes: int
     #: Bytes that RLIMIT_AS counts.
     mapped_bytes: int
     #: Bytes of mappings that hold the process's own data: anonymous, shared, or of files that lie
@@ -54,6 +54,8 @@ class Footprint:
     devices: frozenset[str]
     #: The number of open files, pipes and sockets.
     open_files: int
+    #: Whether it shares a map of a deleted file, which may be longer than the map.
+    maps_deleted: bool = False
 
 
 def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
@@ -63,6 +65,7 @@ def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
     process is gone.
     """
     data_bytes = memory.status_bytes(pid, "VmData")
+    stack_bytes = memory.status_bytes(pid, "VmStk")
     mapped_bytes = memory.status_bytes(pid, "VmSize")
     open_files = len(_open_files(pid))
     try:
@@ -71,24 +74,30 @@ def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
         # The mappings of a process that gave up root need CAP_SYS_PTRACE to be read, but the size
         # of its code doesn't.
         own_bytes = mapped_bytes - memory.status_bytes(pid, "VmLib")
-        return Footprint(data_bytes, mapped_bytes, own_bytes, frozenset(), open_files)
+        return Footprint(data_bytes, stack_bytes, mapped_bytes, own_bytes, frozenset(), open_files)
     seen = set()
     own_bytes = 0
+    maps_deleted = False
     for line in maps:
-        addresses, rights, _, device, inode, *_path = line.split(maxsplit=5)
+        addresses, rights, _, device, inode, *path = line.split(maxsplit=5)
         start, _, end = addresses.partition("-")
         anonymous = inode == "0"
         if not anonymous:
             seen.add(device)
         foreign = not anonymous and devices is not None and device not in devices
-        if anonymous or foreign or rights.endswith("s"):
+        shared = rights.endswith("s")
+        if anonymous or foreign or shared:
             own_bytes += int(end, 16) - int(start, 16)
+        deleted = path != [] and path[0].endswith(" (deleted)")
+        maps_deleted |= shared and deleted and device != _KERNELS_OWN
     return Footprint(
         data_bytes=data_bytes,
+        stack_bytes=stack_bytes,
         mapped_bytes=mapped_bytes,
         own_bytes=own_bytes,
         devices=frozenset(seen) if devices is None else devices,
         open_files=open_files,
+        maps_deleted=maps_deleted,
     )
 
 
@@ -136,6 +145,7 @@ class Enforced:
     `doubt` says why a call that stays within the budget proves nothing; empty if it does prove it.
     `places` are the folders it can write to, which count as memory unless the budget allows files.
     With `has_ranks` it may have children, which the caller puts under budgets of their own.
+    The caller has it `stopped`, or a thread could change what is read here meanwhile.
     """
 
     def __init__(
@@ -153,7 +163,7 @@ class Enforced:
         self._limits = self._limit(budget)
         # Checked under the limits, since from here on no process or file can be added.
         alone = has_ranks or not memory.descendants(pid)
-        self.doubt = self._doubt(prepared, () if budget.files else places) if alone else _CHILDREN
+        self.doubt = self._doubt(prepared, places, budget) if alone else _CHILDREN
 
     def lift(self) -> None:
         """Restore the limits, and doubt the call if it unmapped memory held before it.
@@ -167,7 +177,7 @@ class Enforced:
         )
         if max(lost) > _LET_GO_BYTES:
             self.doubt = self.doubt or _LET_GO
-        _as_owner(self._pid, lambda: _set(self._pid, self._limits))
+        as_owner(self._pid, lambda: _set(self._pid, self._limits))
 
     def _limit(self, budget: Budget) -> dict[int, tuple[int, int]]:
         """Lower the soft limits, and return the previous ones."""
@@ -176,6 +186,7 @@ class Enforced:
             resource.RLIMIT_AS: self._before.mapped_bytes + budget.bytes + budget.window_bytes,
             resource.RLIMIT_NPROC: 0,
             resource.RLIMIT_NOFILE: _MOST_OPEN,
+            resource.RLIMIT_STACK: 0,  # `settle` has mapped some beyond its end
         }
         if not budget.files:
             lowered[resource.RLIMIT_FSIZE] = 0
@@ -189,20 +200,24 @@ class Enforced:
             _set(self._pid, now)
             return before
 
-        return _as_owner(self._pid, lower)
+        return as_owner(self._pid, lower)
 
-    def _doubt(self, prepared: Footprint, places: Sequence[str]) -> str:
-        # Private copies of a library's pages are data but not anonymous, so both sizes count.
+    def _doubt(self, prepared: Footprint, places: Sequence[str], budget: Budget) -> str:
+        # Private copies of a library's pages are data but not anonymous, so both sizes count. And
+        # who unmaps a library's idle memory has less of its own, but neither less data nor stack.
+        before = self._before
         held_bytes = max(
-            self._before.own_bytes - prepared.own_bytes,
-            self._before.data_bytes - prepared.data_bytes,
+            before.own_bytes - prepared.own_bytes,
+            before.data_bytes + before.stack_bytes - prepared.data_bytes - prepared.stack_bytes,
         )
         most_open = prepared.open_files + _MORE_LEFT_OPEN
-        if len(_open_files(self._pid)) > most_open:
+        if before.open_files > most_open:
             return _OPEN.format(most=most_open)
-        if places:
+        if not budget.files:
+            if before.maps_deleted:
+                return _DELETED
             try:
-                held_bytes += _file_bytes(self._pid, places)
+                held_bytes += _file_bytes(self._pid, places) if places else 0
             except OSError:
                 return _UNREADABLE
         if held_bytes > HELD_BYTES:
@@ -219,32 +234,6 @@ def _set(pid: int, limits: Mapping[int, tuple[int, int]]) -> None:
         resource.prlimit(pid, kind, soft_and_hard)
 
 
-def _as_owner(pid: int, call: Callable[[], _Result]) -> _Result:
-    """Call a function with the real user and group ids of a process, if this process is root's.
-
-    The kernel lets a process set another's limits if their real ids are equal, or with a capability
-    that root lacks in most containers. Ids belong to threads, so the call runs in a thread of its
-    own: processes of that user must never be able to signal this one.
-    """
-    if os.geteuid() != 0:
-        return call()
-    user, group = memory.owner(pid)
-    number_of_user, number_of_group = _SET_REAL_IDS[os.uname().machine]
-
-    def impersonated() -> _Result:
-        libc = ctypes.CDLL(None, use_errno=True)
-        for number, own in ((number_of_group, group), (number_of_user, user)):
-            if libc.syscall(number, own, -1, -1) != 0:
-                raise OSError(ctypes.get_errno(), f"the ids of process {pid} can't be taken")
-        return call()
-
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(impersonated).result()
-
-
-# Linux's numbers of setresuid and setresgid. The C library's functions would affect all threads.
-_SET_REAL_IDS = {"x86_64": (117, 119), "aarch64": (147, 149)}
-
 _HELD = (
     "Your notebook held {held:.0f} MiB of its own when this exercise's memory was measured; "
     "{most:.0f} MiB are disregarded. Delete large tensors, arrays and files that other cells leave "
@@ -257,6 +246,10 @@ _OPEN = (
 _UNREADABLE = (
     "Your notebook left a folder that the grader could not read when this exercise's memory was "
     "measured. Remove it. An instructor will look at this."
+)
+_DELETED = (
+    "Your notebook shared memory through a deleted file, whose length the grader could not tell, "
+    "when this exercise's memory was measured. Close the map. An instructor will look at this."
 )
 _CHILDREN = (
     "Your notebook left processes running when this exercise's memory was measured, which could "

@@ -95,6 +95,8 @@ class Replies:
             raise ProcessLost(_NOT_TO_ASK)
         try:
             reply = self._ask(question)
+        except ProcessLost:
+            raise
         except Exception:  # no honest probe asks a question of this form
             raise ProcessLost(_NOT_TO_ASK) from None
         self.asked.append((question, reply))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import mmap
 import os
 import select
 import struct
@@ -97,7 +98,8 @@ class Overseer:
             return self._sockets
         if self._left is None or rights & _WRITE:
             return True
-        self._left -= min(length, self._left + 1)
+        whole = -(-length // mmap.PAGESIZE) * mmap.PAGESIZE  # the kernel changes whole pages
+        self._left -= min(whole, self._left + 1)
         return self._left >= 0
 
 

@@ -16,6 +16,7 @@ from autograder.base import memory
 from autograder.base.traffic import sent_bytes
 from autograder.model.task import Budget
 from autograder.sandbox.host.budget import Enforced, Footprint, footprint
+from autograder.sandbox.host.owned import stopped
 from peakmem.measure.traffic import written_bytes
 from peakmem.probes import MARK, is_mark
 
@@ -59,8 +60,9 @@ class RankBudget:
         """Put all of them under budgets; the launcher's bounds what it could hold for its ranks."""
         alone = _with_files(self._launcher, _FILES_IN_LAUNCHER * len(ranks))
         idle = _with_files(self._rank, _FILES_IN_RANKS * max(0, len(ranks) - 2))
-        held = [Enforced(launcher, _LAUNCHER, alone, self._places, has_ranks=True)]
-        return held + [Enforced(rank, self._budget, idle, self._places) for rank in ranks]
+        with stopped([launcher, *ranks]):
+            held = [Enforced(launcher, _LAUNCHER, alone, self._places, has_ranks=True)]
+            return held + [Enforced(rank, self._budget, idle, self._places) for rank in ranks]
 
 
 def _with_files(prepared: Footprint, count: int) -> Footprint:

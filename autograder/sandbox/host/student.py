@@ -25,6 +25,7 @@ from autograder.sandbox.host.conversation import Conversation, Replies, meet_pro
 from autograder.sandbox.host.in_process import Ask
 from autograder.sandbox.host.isolation import IsolationError
 from autograder.sandbox.host.overseer import Overseer, measuring
+from autograder.sandbox.host.owned import stopped
 from autograder.sandbox.host.raised import explained, three_texts
 from autograder.sandbox.host.rank_gate import Baseline, Gate, RankBudget
 
@@ -228,7 +229,8 @@ class SandboxStudent:
 
     def _run_under(self, budget: Budget, call: Call) -> tuple[Answer, bool, str]:
         with measuring(self._overseer):
-            enforced = Enforced(self._pid, budget, self._prepared, self._enclosure.places())
+            with stopped([self._pid]):
+                enforced = Enforced(self._pid, budget, self._prepared, self._enclosure.places())
             answer, refused = self._run(call)
             if not self.is_lost:
                 enforced.lift()

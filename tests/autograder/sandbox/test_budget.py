@@ -95,6 +95,15 @@ def test_a_budget_is_kept_to_a_mebibyte(student: SandboxStudent) -> None:
         assert run(student, "torch.ones(n // 4)", BUDGET.bytes + off).memory == memory
 
 
+# Each level goes through C, so it takes of the stack, and counts twice.
+NESTED = "level = lambda depth: depth and max(map(level, [depth - 1])); level(450)"
+
+
+def test_calls_may_nest_as_deep_as_python_lets_them(student: SandboxStudent) -> None:
+    answer = run(student, NESTED, 0)
+    assert (answer.value, answer.memory, answer.doubt) == ("done", "within", "")
+
+
 GROWTH = """
 import re, torch
 def mib():

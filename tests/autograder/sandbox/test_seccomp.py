@@ -22,6 +22,7 @@ NUMBERS = {
     "prctl": seccomp._PRCTL,
     "mmap": seccomp._MMAP,
     "madvise": seccomp._MADVISE,
+    "mremap": seccomp._MREMAP,
     "prlimit64": seccomp._PRLIMIT64,
     "fcntl": seccomp._FCNTL,
     "close_range": seccomp._CLOSE_RANGE,
@@ -263,3 +264,18 @@ def test_an_unknown_processor_gets_no_filter_that_lets_all_through(monkeypatch):
     monkeypatch.setattr(seccomp.os, "uname", lambda: machine)
     with pytest.raises(OSError, match="riscv64"):
         seccomp.refuse_system_calls(gpu=False, ranks=False)
+
+
+@pytest.mark.parametrize(("column", "arch"), ARCHITECTURES)
+def test_only_mallocs_way_of_enlarging_a_mapping_is_left_and_none_for_the_stack(column, arch):
+    steps = list(seccomp._not_the_stack(seccomp._MREMAP[column], 0x7FFD_1234_5000))
+    steps = [(0x20, 0, 0, 0), *steps, (0x06, 0, 0, ALLOW)]
+
+    def verdict(place: int, flags: int = 1) -> int:
+        return run(steps, seccomp._MREMAP[column], place, arch, 0, 4096, 8192, flags)
+
+    assert verdict(0x7FFD_1234_4000) == verdict(0x7FFC_FFFF_F000) == ALLOW
+    assert verdict(0x5555_0000_0000, flags=0) == ALLOW
+    assert verdict(0x7FFD_1234_5000) == verdict(0x7FFE_0000_0000) == REFUSE
+    assert verdict(0x5555_0000_0000, flags=3) == verdict(0x5555_0000_0000, flags=5) == REFUSE
+    assert run(steps, seccomp._MMAP[column], 0x7FFD_1234_5000, arch) == ALLOW
