@@ -210,6 +210,7 @@ def _of_gradescope(files: _Files, metadata: str) -> Download:
         raise ValueError(f"{metadata} holds no table of submissions; download it again")
     top = PurePosixPath(metadata).parent
     uploads = []
+    files = {path: read for path, read in files.items() if path != metadata}
     for path, read in files.items():
         inner = PurePosixPath(path)
         parts = inner.relative_to(top).parts if inner.is_relative_to(top) else ()
