@@ -64,7 +64,9 @@ def explain(
     course: Course,
     output: Output,
     out: Graded,
-    student: Annotated[str, typer.Argument(metavar="STUDENT")],
+    student: Annotated[
+        str, typer.Argument(metavar="STUDENT", help="The student's id, as in grades.csv.")
+    ],
     task: Annotated[str, typer.Argument(metavar="TASK", help="Task, such as lab01-decode_fp32.")],
 ) -> Report:
     """Explain a student's score case by case."""

@@ -251,6 +251,11 @@ def _mend_gradebook(work: Repair) -> None:
             f"{out.gradebook} couldn't be read at all; manual grades are those of its last copy, "
             "so enter again in Formgrader any that were given since the last command"
         )
+    elif not is_there(out.gradebook):
+        work.rebuilt.append(
+            f"{out.gradebook}, which was missing: from the journal, with the manual grades of its "
+            "last copy"
+        )
     try:
         require_gradebook(out)
     except Damaged:
