@@ -106,6 +106,7 @@ def _exported(
     """Write OUT/export from newly published results."""
     from autograder.publish import item_analysis, statistics, tables
     from autograder.publish.final_grades import people, standings
+    from autograder.rules.counting import own_points
     from autograder.runs.outdated import outdated
     from autograder.store.journal import Journal
     from autograder.store.out_folder import ExportName
@@ -117,6 +118,7 @@ def _exported(
     tables.write_students(standing, students, paths["students"])
     cells = tables.write_canvas(standing, students, paths["canvas"], partial=so_far)
     pages = tables.write_feedback_zip(out.feedback, paths["feedback_zip"])
+    results = [own_points(result, course) for result in results]
     labs = statistics.statistics_of(results)
     statistics.write_table(labs, paths["statistics"])
     for lab, tasks in labs.items():
