@@ -99,8 +99,10 @@ def open_download(path: Path) -> Iterator[Download]:
         return
     try:
         archive = zipfile.ZipFile(path)
-    except FileNotFoundError:
-        raise
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{path} doesn't exist; expected a downloaded zip, or its unpacked folder"
+        ) from error
     except (zipfile.BadZipFile, OSError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path} is not a zip file ({error}); expected the download of an assignment's "

@@ -359,6 +359,7 @@ def test_an_unpacked_folder_is_taken_too(tmp_path, out, capsys):
 @pytest.mark.parametrize(
     "make",
     [
+        lambda path: None,
         lambda path: path.write_bytes(b"not a zip"),
         lambda path: zipped(path, {"holiday.jpg": b"x"}),
         lambda path: zipped(path, {}),
