@@ -101,7 +101,8 @@ def open_download(path: Path) -> Iterator[Download]:
         archive = zipfile.ZipFile(path)
     except FileNotFoundError as error:
         raise FileNotFoundError(
-            f"{path} doesn't exist; expected a downloaded zip, or its unpacked folder"
+            f"{path} doesn't exist; expected the download of an assignment's submissions from "
+            "Canvas, Moodle or Gradescope, or the folder it was unpacked into"
         ) from error
     except (zipfile.BadZipFile, OSError, UnicodeDecodeError) as error:
         raise ValueError(
