@@ -110,6 +110,7 @@ def _exported(
     from autograder.runs.outdated import outdated
     from autograder.store.journal import Journal
     from autograder.store.out_folder import ExportName
+    from autograder.store.roll import taken
 
     report = class_report(course, results, out, remarks=list(map(str, outdated(out, course))))
     standing = standings(out)
@@ -117,7 +118,9 @@ def _exported(
     paths = {name: out.export(name) for name in get_args(ExportName)}
     tables.write_students(standing, students, paths["students"])
     cells = tables.write_canvas(standing, students, paths["canvas"], partial=so_far)
-    pages = tables.write_feedback_zip(out.feedback, paths["feedback_zip"])
+    # The page of a submission that is gone stays in OUT, but leaves with no other.
+    current = [out.feedback_page(key) for key in taken(out)]
+    pages = tables.write_feedback_zip(current, paths["feedback_zip"])
     results = [own_points(result, course) for result in results]
     labs = statistics.statistics_of(results)
     statistics.write_table(labs, paths["statistics"])

@@ -547,6 +547,9 @@ def test_other_notebooks_and_strangers_are_told_of(room: Class) -> None:
     assert left["remarks"][0].startswith(
         f"{LAB01}: taken in earlier, but not in {room.submitted} now, so not counted: ada."
     )
+    sent = read(command(room, "export", room.out, "--json"))
+    with zipfile.ZipFile(sent["paths"]["feedback_zip"]) as pages:
+        assert sorted({name.split("/")[1] for name in pages.namelist()}) == ["kim", "lin", "pdf"]
     aside.rename(folder.parent)
     assert on_class(room, "grade")["labs"] == data["labs"]
     assert data["labs"][0]["not_submitted"] == 1
