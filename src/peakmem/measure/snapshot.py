@@ -75,10 +75,9 @@ def parse_snapshot(content: bytes, name: str) -> dict[str, Any]:
         found = _PlainUnpickler(io.BytesIO(content)).load()
     except Exception as error:  # a pickle from elsewhere may raise anything
         looks = next((what for start, what in _OTHERS.items() if content.startswith(start)), error)
-        why = str(looks).rstrip(".")
         raise UnreadableSnapshot(
-            f"{name} is not a snapshot of plain data: {why}. Expected a file that "
-            "torch.cuda.memory._dump_snapshot wrote."
+            f"{name} is not a snapshot of plain data: {str(looks).rstrip('.')}. Expected a file "
+            "that torch.cuda.memory._dump_snapshot wrote."
         ) from error
     if not isinstance(found, dict) or not isinstance(found.get("device_traces"), list):
         raise UnreadableSnapshot(
