@@ -438,6 +438,8 @@ def main(arguments: list[str], course: Course) -> int:
             return 0
         if not arguments or arguments[0] not in COMMANDS:
             print(usage(), file=sys.stderr)
+            if arguments:
+                print(f"There is no command {arguments[0]!r}; see the list above.", file=sys.stderr)
             return 2
         return COMMANDS[arguments[0]](course, arguments[1:])
     except Stop as stop:

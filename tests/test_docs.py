@@ -17,6 +17,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from autograder.authoring.build import read_source
+from autograder.authoring.length import length_violations
 from autograder.cli.app import main as autograder
 from course import COMMANDS
 from peakmem.labs.session import HIDDEN_MODULES
@@ -335,6 +337,7 @@ def carry_out(root: Path, about: str, block: str) -> None:
 def test_the_worked_example_fits_the_course(scratch: Path) -> None:
     source = (scratch / "solutions/lab02_sizing.py").read_text("utf-8")
     assert source.index("## 2.12") < source.index("## 2.13") < source.index("## Does it fit? A pre")
+    assert list(length_violations(read_source(source, "lab02"))) == [], "the lab has room for it"
     tasks = (scratch / "autograder/content/lab02/__init__.py").read_text("utf-8")
     assert tasks.count("kv_cache_bytes") == 2, "the names that the example stands beside are there"
     written = [scratch / "src/peakmem/probes/lab02.py", *scratch.rglob("bank/*/kv_cache_bytes.py")]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from autograder.runs.room import Classroom, Handed
     from autograder.store.out_folder import OutFolder
 
-__all__ = ["misspelt", "other_notebooks", "require_folders", "strangers"]
+__all__ = ["gone", "misspelt", "other_notebooks", "require_folders", "strangers"]
 
 _NAMED = 5  # names in a sentence
 
@@ -102,6 +102,18 @@ def misspelt(room: Classroom, students: Collection[str], semester: Semester) -> 
             f"the submissions{hint}"
         )
     return problems
+
+
+def gone(lab: str, before: Iterable[str], now: Iterable[str], submitted: Path) -> list[str]:
+    """Return a sentence that names students whose earlier submission isn't there any more."""
+    who = sorted(set(before) - set(now))
+    if not who:
+        return []
+    return [
+        f"{lab}: taken in earlier, but not in {submitted} now, so not counted: {_some(who)}. If "
+        "that is a mistake, put the submissions back and run the command again; it restores their "
+        "grades."
+    ]
 
 
 def strangers(lab: str, students: Iterable[str], roster: Iterable[str]) -> list[str]:

@@ -50,7 +50,7 @@ def collect(
 
     find_lab(lab, course)  # raises ValueError that lists all labs
     submitted = submitted.resolve()
-    roster = read_semester(out, course).roster
+    roster = read_semester(out, course, receipts_may_come=True).roster
     with open_download(download) as opened:
         done = collecting.collect(opened, download.name, lab, submitted, roster)
     aside = submitted.with_name(collecting.ASIDE.format(submitted.name))

@@ -14,6 +14,7 @@ from autograder.base.course import Course
 from autograder.base.plural import plural
 from autograder.base.terminal import say
 from autograder.cli.checks import (
+    gone,
     misspelt,
     other_notebooks,
     require_folders,
@@ -147,6 +148,7 @@ def _grade_rounds(
     from autograder.publish.wholeness import require_whole
     from autograder.rules.semester import read_semester
     from autograder.runs.attempts import rounds, settle
+    from autograder.store.roll import taken
 
     out = these.out.resolve()
     require_whole(out)
@@ -154,11 +156,13 @@ def _grade_rounds(
     semester = read_semester(out, room.course)
     folders = {receipt.folder for receipt in semester.receipts if receipt.lab == room.lab}
     require_folders(replace(room, out=out), submitted, folders)
+    before = [key.student for key in taken(room.out) if key.lab == room.lab]
     graded = rounds(room, submitted, semester)
     for one in graded:
         grade_with_progress(one.room, one.handed, running, output, these.scheduler)
     handed = [entry for one in graded for entry in one.handed]
     remarks = [
+        *gone(room.lab, before, [name for name, _ in handed], these.submitted),
         *other_notebooks(room, handed),
         *strangers(room.lab, [name for name, _ in handed], [s.id for s in semester.roster]),
     ]

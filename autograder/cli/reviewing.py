@@ -64,7 +64,9 @@ def explain(
     course: Course,
     output: Output,
     out: Graded,
-    student: Annotated[str, typer.Argument(metavar="STUDENT")],
+    student: Annotated[
+        str, typer.Argument(metavar="STUDENT", help="The student's id, as in grades.csv.")
+    ],
     task: Annotated[str, typer.Argument(metavar="TASK", help="Task, such as lab01-decode_fp32.")],
 ) -> Report:
     """Explain a student's score case by case."""
@@ -104,9 +106,11 @@ def _exported(
     """Write OUT/export from newly published results."""
     from autograder.publish import item_analysis, statistics, tables
     from autograder.publish.final_grades import people, standings
+    from autograder.rules.counting import own_points
     from autograder.runs.outdated import outdated
     from autograder.store.journal import Journal
     from autograder.store.out_folder import ExportName
+    from autograder.store.roll import taken
 
     report = class_report(course, results, out, remarks=list(map(str, outdated(out, course))))
     standing = standings(out)
@@ -114,7 +118,10 @@ def _exported(
     paths = {name: out.export(name) for name in get_args(ExportName)}
     tables.write_students(standing, students, paths["students"])
     cells = tables.write_canvas(standing, students, paths["canvas"], partial=so_far)
-    pages = tables.write_feedback_zip(out.feedback, paths["feedback_zip"])
+    # The page of a submission that is gone stays in OUT, but leaves with no other.
+    current = [out.feedback_page(key) for key in taken(out)]
+    pages = tables.write_feedback_zip(current, paths["feedback_zip"])
+    results = [own_points(result, course) for result in results]
     labs = statistics.statistics_of(results)
     statistics.write_table(labs, paths["statistics"])
     for lab, tasks in labs.items():

@@ -54,12 +54,18 @@ def lab_of(task_id: str) -> Lab:
     """Return the lab that a task of this id belongs to; ValueError if there is none."""
     number = task_id.partition("-")[0]
     if number not in _modules():
-        near = did_you_mean(number, _modules())
+        near = _full_id(task_id) or did_you_mean(number, _modules())
         raise ValueError(
             f"there is no task {task_id!r}; an id begins with its lab's number, as in "
             f"lab01-decode_fp32, and the labs are {', '.join(lab_names())}.{near}"
         )
     return _load(number)
+
+
+def _full_id(name: str) -> str:
+    """Suggest the task whose id is this name after the lab's number; empty if none is."""
+    tasks = (task.id for module in _modules() for task in _load(module).tasks)
+    return next((f" Did you mean {it}?" for it in tasks if it.partition("-")[2] == name), "")
 
 
 def _modules() -> list[str]:

@@ -82,7 +82,8 @@ def source_notebooks(lab: str, course: Course = COURSE) -> dict[str, dict[str, A
     if not found:
         raise FileNotFoundError(
             f"{folder / lab}.ipynb doesn't exist, so the points of {lab} are unknown; "
-            f"build it with: autograder build {lab}"
+            f"build it with `autograder build {lab}`, or, if {lab} is another course's, name that "
+            "course with --course"
         )
     return found
 

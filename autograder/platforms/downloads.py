@@ -99,8 +99,11 @@ def open_download(path: Path) -> Iterator[Download]:
         return
     try:
         archive = zipfile.ZipFile(path)
-    except FileNotFoundError:
-        raise
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{path} doesn't exist; expected the download of an assignment's submissions from "
+            "Canvas, Moodle or Gradescope, or the folder it was unpacked into"
+        ) from error
     except (zipfile.BadZipFile, OSError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path} is not a zip file ({error}); expected the download of an assignment's "
@@ -210,6 +213,7 @@ def _of_gradescope(files: _Files, metadata: str) -> Download:
         raise ValueError(f"{metadata} holds no table of submissions; download it again")
     top = PurePosixPath(metadata).parent
     uploads = []
+    files = {path: read for path, read in files.items() if path != metadata}
     for path, read in files.items():
         inner = PurePosixPath(path)
         parts = inner.relative_to(top).parts if inner.is_relative_to(top) else ()

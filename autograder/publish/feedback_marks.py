@@ -107,6 +107,6 @@ def _words(status: str, *, given: bool) -> str:
 
 def _score(score: str, question: Question, verdict: Verdict | None) -> str:
     if verdict is not None and verdict.status == "left_out":
-        return "no"
+        return "-"
     bonus = verdict is not None and not verdict.max_points
     return f"{score} of {points(question.points)}{' bonus' if bonus else ''}"

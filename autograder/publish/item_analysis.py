@@ -116,6 +116,8 @@ class _Answers:
     examples: dict[str, Result] = field(default_factory=dict)
     #: The number of students who lost points without a recognised mistake.
     unnamed: int = 0
+    #: Whether the instructor left the exercise out of the total.
+    is_left_out: bool = False
 
 
 def analyse(lab: str, results: Iterable[Result], code: Code) -> LabAnalysis:
@@ -145,6 +147,7 @@ def _answers(graded: Sequence[Result]) -> dict[str, _Answers]:
                 continue  # written manual answers have no verdict to compare with
             answers = by_task[verdict.task]
             answers.max_points = verdict.max_points
+            answers.is_left_out = verdict.status == "left_out"
             if verdict.status not in JUDGED or not verdict.max_points:
                 continue
             answers.shares[result.student] = verdict.points / verdict.max_points
@@ -222,7 +225,7 @@ def _advice(
     answers: _Answers, mean_share: float | None, discrimination: float | None, *, is_small: bool
 ) -> Iterable[str]:
     if mean_share is None:
-        yield "Nobody was judged on it yet."
+        yield "Left out." if answers.is_left_out else "Nobody was judged on it yet."
         return
     judged = len(answers.shares)
     if judged < _FEWEST:

@@ -49,7 +49,7 @@ _KINDS: dict[Kind, tuple[str, str]] = {
         "autograder{course} grade {lab} --submitted SUBMITTED --out {out}",
     ),
     "quarantined": (
-        "Quarantined: unreadable as this lab's notebook; once submitted again",
+        "Quarantined: unreadable as this lab's notebook; after resubmission",
         "autograder{course} grade {lab} --submitted SUBMITTED --out {out}",
     ),
     "not_judged": (
@@ -75,7 +75,7 @@ _KINDS: dict[Kind, tuple[str, str]] = {
     ),
 }
 _WHY = {
-    "manual": "Graded manually.",
+    "manual": "It needs manual grading.",
     "second_look": "The manual points were given for work other than what counts now.",
     "needs_gpu": "The grading machine has no GPU.",
     "needs_isolation": "The grading machine has no Linux namespaces.",

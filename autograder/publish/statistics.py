@@ -162,7 +162,7 @@ def _name(one: TaskStatistics) -> str:
 def _beside(one: TaskStatistics) -> str:
     mean, half, most = one.mean_points, one.median_seconds, one.p95_seconds
     score = (
-        shown("could_not_judge")
+        shown("left_out" if one.statuses["left_out"] else "could_not_judge")
         if mean is None
         else f"mean {points(round(mean, 2))} of {one.max_points:g}"
     )

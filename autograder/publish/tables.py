@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,13 +82,13 @@ def write_canvas(
     return counts
 
 
-def write_feedback_zip(pages: Path, path: Path) -> int:
-    """Write all of `pages`, laid out as <student>/<lab>.html, into one zip; return their number."""
-    files = sorted(pages.glob("*/*.html"))
+def write_feedback_zip(pages: Iterable[Path], path: Path) -> int:
+    """Write those of `pages` that exist, as <student>/<lab>.html, into one zip; return how many."""
+    files = sorted(page for page in pages if page.is_file())
     # On disk at once: the zip of a large class takes a hundred megabytes.
     with draft_of(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
-            name = zipfile.ZipInfo(f"feedback/{file.relative_to(pages).as_posix()}", _BEGINNING)
+            name = zipfile.ZipInfo(f"feedback/{file.parent.name}/{file.name}", _BEGINNING)
             archive.writestr(name, file.read_bytes(), zipfile.ZIP_DEFLATED)
     return len(files)
 

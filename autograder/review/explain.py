@@ -23,10 +23,12 @@ from autograder.notebooks.graded import solution_source
 from autograder.publish.audit import questions_then
 from autograder.publish.grades_csv import points
 from autograder.review.rejudge import drawn_again
+from autograder.rules.semester import read_semester
 from autograder.rules.waivers import waivers
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from autograder.store.roll import taken
+from peakmem.core.errors import closest
 from peakmem.labs.compare import show
 
 __all__ = ["explain"]
@@ -55,15 +57,23 @@ def explain(
     lab = find_task(task_id, course, rules)[0].name
     key = SubmissionKey(student, lab)
     if Journal(out).verdicts(key) is None:
-        near = [name for name, _ in taken(out) if name.casefold() == student.casefold()]
-        hint = f"is it {near[0]}?" if near else "grades.csv lists the submissions"
-        if key in taken(out):
-            hint = f"{out.entry(key)} is damaged or missing, run `autograder grade` again"
-        raise ValueError(f"{out} has no result of {student} in {lab}; {hint}")
+        raise ValueError(f"{out} has no result of {student} in {lab}; {_hint(out, key)}")
     told = pool.alone(partial(_explained, out, secret, course, rules, whole), (student, task_id))
     if isinstance(told, pool.Failure):
         return f"{student}, {task_id}: this can't be explained. {told.reason}"
     return told
+
+
+def _hint(out: OutFolder, key: SubmissionKey) -> str:
+    """Say why this student has no result, or whose was probably meant."""
+    there = taken(out)
+    if key in there:
+        return f"{out.entry(key)} is damaged or missing, run `autograder grade` again"
+    if any(student.id == key.student for student in read_semester(out, None).roster):
+        return "the student is on the roster, but submitted nothing"
+    by_letters = {name.casefold(): name for name, lab in there if lab == key.lab}
+    near = closest(key.student.casefold(), by_letters)
+    return f"is it {by_letters[near]}?" if near else "grades.csv lists the submissions"
 
 
 def _explained(

@@ -72,14 +72,17 @@ class Repair:
 def repair(out: OutFolder, course: Course) -> Repair:
     """Repair `out`, publish it again, and return what was done.
 
-    Raises ValueError, before anything is moved, if the instructor's own rules can't be read, or if
-    the course's questions have changed since the grades were made.
+    Raises ValueError, before anything is written, if `out` isn't a results folder, if the
+    instructor's own rules can't be read, or if the course's questions have changed since the grades
+    were made.
     """
     with suppress(Damaged):  # repaired below
         require_known_format(out)
     semester = read_semester(out, course)
     work = Repair(out)
     named = {folder: _named(folder) for folder in (out, *out.attempts())}
+    if not any([*named.values(), *map(is_there, (out.format, out.published, out.gradebook))]):
+        raise ValueError(f"{out} contains no grades; expected the OUT of `autograder grade`")
     _require_same_questions(out, course, {key.lab for key in named[out]})
     for folder in named:
         _move_misplaced(work, folder)
@@ -250,6 +253,11 @@ def _mend_gradebook(work: Repair) -> None:
         work.lost.append(
             f"{out.gradebook} couldn't be read at all; manual grades are those of its last copy, "
             "so enter again in Formgrader any that were given since the last command"
+        )
+    elif not is_there(out.gradebook):
+        work.rebuilt.append(
+            f"{out.gradebook}, which was missing: from the journal, with the manual grades of its "
+            "last copy"
         )
     try:
         require_gradebook(out)

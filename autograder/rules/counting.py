@@ -18,7 +18,7 @@ from autograder.rules.semester import Stretch, read_semester
 from autograder.rules.waivers import waive, waivers
 from autograder.store.out_folder import OutFolder
 
-__all__ = ["Counting", "counting_of"]
+__all__ = ["Counting", "counting_of", "own_points"]
 
 _STRETCH_LEFT_OUT = "The stretch doesn't count in this course."
 
@@ -72,6 +72,18 @@ def counting_of(out: OutFolder, course: Course) -> Counting:
     """Return how the course's exercises count in the results folder `out`."""
     semester = read_semester(out, None)
     return Counting(semester.stretch, semester.left_out, waivers(out), course)
+
+
+def own_points(result: Result, course: Course) -> Result:
+    """Return a counted result whose bonus exercises have their own points as the most, not 0."""
+    most = {
+        question.id: question.points for question in questions_of([result.lab], course)[result.lab]
+    }
+    verdicts = (
+        v if v.status == "left_out" else replace(v, max_points=most.get(v.task, v.max_points))
+        for v in result.verdicts
+    )
+    return replace(result, verdicts=tuple(verdicts))
 
 
 @cache

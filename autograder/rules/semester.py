@@ -118,10 +118,13 @@ class Semester:
         return max((time for time in times if time is not None), default=None)
 
 
-def read_semester(out: OutFolder, course: Course | None = COURSE) -> Semester:
+def read_semester(
+    out: OutFolder, course: Course | None = COURSE, *, receipts_may_come: bool = False
+) -> Semester:
     """Return the rules in `out`/semester.toml; without the file, the defaults.
 
-    Labs and tasks must be those of the course; without a course their names aren't checked.
+    Labs and tasks must be those of the course; without a course their names aren't checked. With
+    `receipts_may_come`, the file of receipts that `collect` writes needn't exist yet.
 
     Raises ValueError if a key, a value or a row isn't as expected, and FileNotFoundError if a file
     that the settings name doesn't exist.
@@ -145,7 +148,16 @@ def read_semester(out: OutFolder, course: Course | None = COURSE) -> Semester:
     if late and not due:
         raise settings.wrong("due", due, "a due time for each lab, since [late] is set")
     if due and "receipts" not in data:
-        raise settings.wrong("receipts", None, "a file of receipt times, since [due] is set")
+        expected = (
+            f'`receipts = "{out.receipts.name}"`, a file of receipt times, since [due] is set'
+        )
+        raise settings.wrong("receipts", None, expected)
+    if (
+        receipts_may_come
+        and data.get("receipts") == out.receipts.name
+        and not is_there(out.receipts)
+    ):
+        del data["receipts"]
     return Semester(
         attempts=attempts,
         due=due,

@@ -86,8 +86,8 @@ class Settings:
         path = self.path.parent / name
         if not path.is_file():
             raise FileNotFoundError(
-                f"{self.path}: {key} is {name!r}, but there is no file {path}. Restore the file, "
-                "or remove the key."
+                f"{self.path}: {key} is {name!r}, but there is no file {path}. Write or restore "
+                "the file, or remove the key."
             )
         return path
 

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Open the labs: python3 start.py [LAB] [options for JupyterLab].
 
+Without LAB, JupyterLab opens your folder. `python3 start.py doctor` says what the labs need and
+what is missing.
+
 It needs only Python, on Linux, macOS and Windows. The first start makes a virtual
 environment, .venv, beside this file and installs the course in it; later ones start immediately.
 Your notebooks are in my-labs. This program never overwrites one.
@@ -47,6 +50,9 @@ class Stop(Exception):
 def main(arguments: list[str], folder: Path) -> int:
     """Install the course, copy new labs and open JupyterLab; return 2 if the student must act."""
     try:
+        if arguments in (["-h"], ["--help"]):
+            print(__doc__.rstrip())
+            return 0
         require_python(sys.version_info[:2])
         if arguments == ["doctor"]:
             return run([str(set_up(folder)), "-c", DOCTOR], folder)
@@ -118,7 +124,7 @@ def find_lab(folder: Path, name: str) -> str:
     labs = sorted(path.name for path in (folder / "released").glob("lab*"))
     found = [lab for lab in labs if name in (lab, lab.partition("_")[0])]
     if not found:
-        raise Stop(f"There is no lab named {name}. The labs are {', '.join(labs)}.")
+        raise Stop(f"There is no lab named {name} here; expected {', '.join(labs)}.")
     return found[0]
 
 

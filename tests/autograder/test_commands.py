@@ -542,4 +542,14 @@ def test_other_notebooks_and_strangers_are_told_of(room: Class) -> None:
         f"ada ({LAB01}-Copy1.ipynb).",
         f"{LAB01}: submissions from students who aren't on the roster: lin.",
     ]
+    folder.parent.rename(aside := room.submitted.with_name("aside"))
+    left = on_class(room, "grade")
+    assert left["remarks"][0].startswith(
+        f"{LAB01}: taken in earlier, but not in {room.submitted} now, so not counted: ada."
+    )
+    sent = read(command(room, "export", room.out, "--json"))
+    with zipfile.ZipFile(sent["paths"]["feedback_zip"]) as pages:
+        assert sorted({name.split("/")[1] for name in pages.namelist()}) == ["kim", "lin", "pdf"]
+    aside.rename(folder.parent)
+    assert on_class(room, "grade")["labs"] == data["labs"]
     assert data["labs"][0]["not_submitted"] == 1

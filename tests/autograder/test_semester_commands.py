@@ -261,6 +261,9 @@ def test_a_verdict_is_explained(room, capsys, no_code):
     for student, task, missing in (
         ("eve", SEARCH, "no result of eve"),
         ("Lin", SEARCH, "is it lin?"),
+        ("lim", SEARCH, "is it lin?"),
+        ("kim", SEARCH, "on the roster, but submitted nothing"),
+        ("lin", SEARCH.partition("-")[2], f"Did you mean {SEARCH}?"),
         ("lin", "lab05-x", "no"),
         ("lin", EXPLAIN, "is graded manually"),
     ):

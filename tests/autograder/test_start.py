@@ -146,7 +146,7 @@ def test_a_python_without_venv_gets_one_sentence(
 @pytest.mark.usefixtures("recorder")
 def test_an_unknown_lab_gets_the_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert start.main(["lab99"], folder) == 2
-    assert f"no lab named lab99. The labs are {LAB}." in capsys.readouterr().err
+    assert f"no lab named lab99 here; expected {LAB}." in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("recorder")
@@ -177,4 +177,10 @@ def test_the_program_runs_as_a_student_starts_it(folder: Path) -> None:
     command = [sys.executable, "start.py", "lab77"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"There is no lab named lab77. The labs are {LAB}.\n"
+    assert done.stderr == f"There is no lab named lab77 here; expected {LAB}.\n"
+    done = subprocess.run(
+        [*command[:2], "--help"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Open the labs: python3 start.py [LAB]")
+    assert not (folder / ".venv").exists()

@@ -76,8 +76,8 @@ def parse_snapshot(content: bytes, name: str) -> dict[str, Any]:
     except Exception as error:  # a pickle from elsewhere may raise anything
         looks = next((what for start, what in _OTHERS.items() if content.startswith(start)), error)
         raise UnreadableSnapshot(
-            f"{name} is not a snapshot of plain data: {looks}. Expected a file that "
-            "torch.cuda.memory._dump_snapshot wrote."
+            f"{name} is not a snapshot of plain data: {str(looks).rstrip('.')}. Expected a file "
+            "that torch.cuda.memory._dump_snapshot wrote."
         ) from error
     if not isinstance(found, dict) or not isinstance(found.get("device_traces"), list):
         raise UnreadableSnapshot(

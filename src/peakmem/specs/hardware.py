@@ -141,7 +141,7 @@ def _gib(printed: float, source: str) -> Memory:
 def _estimated(sold_gib: int) -> Memory:
     """Return a conservative estimate: every board without ECC bits reports a larger share."""
     return Memory(
-        sold_gib * GiB * 95 // 100, f"estimate: 95 % of the {sold_gib} GiB sold", reported=False
+        sold_gib * GiB * 95 // 100, f"estimate: 95% of the {sold_gib} GiB sold", reported=False
     )
 
 

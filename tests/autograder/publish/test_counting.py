@@ -15,10 +15,13 @@ from autograder.model.task import Verdict
 from autograder.notebooks.questions import questions_in, source_notebook
 from autograder.publish.audit import audit
 from autograder.publish.final_grades import people, standings
+from autograder.publish.item_analysis import analyse
 from autograder.publish.publishing import publish
 from autograder.publish.review_queue import needs
+from autograder.publish.statistics import statistics_of
 from autograder.publish.summary import summaries
 from autograder.publish.tables import write_canvas, write_students
+from autograder.rules.counting import own_points
 from autograder.rules.semester import read_semester
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
@@ -144,6 +147,12 @@ def test_a_bonus_is_earned_above_the_maximum(out: OutFolder) -> None:
     assert float(canvas["ada"][LAB.name]) == ALL_POINTS - POINTS[WORDS]
     (summary,) = summaries(results)
     assert summary.max_points == CORE_POINTS - POINTS[WORDS]
+    # Statistics and item analysis tell how an exercise went, whether or not it is a bonus.
+    full = [own_points(result, COURSE) for result in results]
+    items = {item.task: item for item in analyse(LAB.name, full, lambda *_: "").items}
+    assert (items[BONUS].max_points, items[BONUS].pass_rate) == (POINTS[BONUS], 0.5)
+    most = {one.task: one.max_points for one in statistics_of(full)[LAB.name]}
+    assert most == {task: points for task, points in POINTS.items() if task != WORDS}
 
 
 def test_a_stretch_that_is_left_out_is_shown_with_the_reason_and_counts_nowhere(
@@ -169,6 +178,9 @@ def test_one_exercise_is_left_out_with_its_reason(out: OutFolder) -> None:
     assert maximum(out) == ALL_POINTS - POINTS[CORE]
     assert "Its probe was too slow" in row(out, "kim", CORE)["message"]
     assert "Its probe was too slow" in page(out, "kim")
+    full = [own_points(result, COURSE) for result in results]
+    (left,) = (i for i in analyse(LAB.name, full, lambda *_: "").items if i.task == CORE)
+    assert (left.judged, left.advice) == (0, ("Left out.",))
     waiting = [n.task for n in needs(results, out, COURSE) if n.kind == "could_not_judge"]
     assert waiting == []
 

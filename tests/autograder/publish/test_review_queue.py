@@ -170,7 +170,7 @@ def test_the_text_is_short_however_much_there_is(course: Course) -> None:
     text = told(needs([*RESULTS, *many], out, course), out).splitlines()
     assert len(text) <= 26
     assert max(len(line) for line in text if str(out) not in line) <= 80
-    assert "  Quarantined: unreadable as this lab's notebook; once submitted again (51):" in text
+    assert "  Quarantined: unreadable as this lab's notebook; after resubmission (51):" in text
     assert "    ... and 50 more" in text
     assert "    kim  lab05-double  Doubt." in text
     assert str(out.manual_review) in text[0]

@@ -51,6 +51,17 @@ def run(out: OutFolder, command: str) -> int:
     return main(["--course", str(course), command, str(out)])
 
 
+def test_repair_writes_nothing_into_another_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    course = str(make_course(tmp_path / "course").root)
+    for out in ("nowhere", "course"):
+        files = sorted(tmp_path.rglob("*"))
+        assert main(["--course", course, "repair", str(tmp_path / out)]) == USAGE
+        assert f"{out} contains no grades" in capsys.readouterr().err
+        assert sorted(tmp_path.rglob("*")) == files
+
+
 def test_an_older_folder_is_read_as_it_is(before: OutFolder) -> None:
     files = {path: path.read_bytes() for path in before.path.rglob("*") if path.is_file()}
     assert format_of(before) == 0

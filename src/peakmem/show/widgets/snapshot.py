@@ -26,6 +26,7 @@ _STATE = "application/vnd.jupyter.widget-state+json"
 _REFERENCE = "IPY_MODEL_"
 _AT_ONCE = "from peakmem.show.widgets.calculator import Calculator; Calculator.at_once = True"
 _HIDDEN = ("ButtonModel", "FileUploadModel", "PlayModel")  # nothing to press in a still page
+_FORMULA = re.compile(r"\$([^$\n]+)\$")
 _FIELD = 'style="display:inline-block;margin:2px 16px 2px 0;font-size:16px"'
 
 State = dict[str, Any]
@@ -43,6 +44,8 @@ def still(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     copy: nbformat.NotebookNode = nbformat.from_dict(dict(notebook))
     models = copy.metadata.pop("widgets", {}).get(_STATE, {}).get("state", {})
     for cell in copy.cells:
+        if cell.cell_type == "markdown":
+            cell.source = _FORMULA.sub(_formula, cell.source)
         for output in cell.get("outputs", []):
             view = output.get("data", {}).get(_VIEW)
             if view is None:
@@ -71,6 +74,14 @@ def still_page(notebook: nbformat.NotebookNode) -> str:
     return re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)
 
 
+def _formula(found: re.Match[str]) -> str:
+    """Return a formula as HTML, since a still page has no script that renders LaTeX."""
+    text = re.sub(r"\\sqrt\{(\w+)\}", "\N{SQUARE ROOT}\\1", found[1])
+    if "\\" in text:
+        return found[0]  # a command that HTML can't replace
+    return re.sub("[A-Za-z]+", r"<i>\g<0></i>", text)
+
+
 def _html(model_id: str, models: dict[str, State]) -> str:
     """Return a widget and its children as HTML."""
     state = models[model_id]["state"]
@@ -97,6 +108,8 @@ def _field(state: State) -> str:
         return ""
     options, index = state.get("_options_labels"), state.get("index")
     value = options[index] if options and index is not None else state.get("value", "")
+    if isinstance(value, bool):
+        value = "yes" if value else "no"
     return f"<span {_FIELD}>{escape(label)}: <b>{escape(str(value))}</b></span>"
 
 
