@@ -9,10 +9,18 @@ from typing import Any
 from peakmem.core.units import GB, MB
 from peakmem.specs.ledger import Ledger
 
-__all__ = ["save_ledger", "save_owners"]
+__all__ = ["require_picture", "save_ledger", "save_owners"]
 
 _ENDINGS = (".pdf", ".png", ".svg")
 _LIMIT = "memory"
+
+
+def require_picture(path: str) -> None:
+    """Raise ValueError if the path has another ending than a picture's."""
+    if Path(path).suffix not in _ENDINGS:
+        raise ValueError(
+            f"--plot {path!r} isn't a picture; expected a name in {', '.join(_ENDINGS)}"
+        )
 
 
 def save_owners(
@@ -51,10 +59,7 @@ def _bar(ax: Any, name: str, by_owner: Mapping[Any, int], memory_bytes: int | No
 
 
 def _figure(path: str, rows: int) -> Any:
-    if Path(path).suffix not in _ENDINGS:
-        raise ValueError(
-            f"--plot {path!r} isn't a picture; expected a name in {', '.join(_ENDINGS)}"
-        )
+    require_picture(path)
     from matplotlib.figure import Figure  # late, because matplotlib is slow to load
 
     figure = Figure(figsize=(9, 2.8 * rows), layout="constrained")

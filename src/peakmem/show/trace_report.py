@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Sequence
 
+from peakmem.core.errors import PeakmemError
 from peakmem.show.cli.terminal import tell
-from peakmem.show.picture import save_ledger
+from peakmem.show.picture import require_picture, save_ledger
 from peakmem.show.step_report import layer_lines, owner_lines
 from peakmem.specs.ledger import Ledger
 
@@ -24,10 +26,12 @@ def print_trace(
     """
     from peakmem.measure.tracing import trace_script  # late, because it loads torch
 
+    if plot:
+        require_picture(plot)
     try:
         ledger = trace_script(script, arguments, profile)
-    except (NotImplementedError, RuntimeError) as error:
-        raise ValueError(str(error).partition("\n")[0]) from error
+    except Exception as error:  # a script may raise anything
+        raise ValueError(_told(error, script)) from error
     if plot:
         save_ledger(plot, script, ledger)
     if as_json:
@@ -35,6 +39,22 @@ def print_trace(
     else:
         tell(*_lines(script, ledger))
     return 0
+
+
+def _told(error: Exception, script: str) -> str:
+    """Say in one sentence what stopped a script, and at which of its lines."""
+    said = str(error).partition("\n")[0]
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == script]
+    if not lines:
+        return said
+    where = f"{script}, line {lines[-1]}"
+    if isinstance(error, PeakmemError):
+        return f"{where}: {said}"
+    said = f"{where}: {type(error).__name__}: {said.rstrip('.')}"
+    if "cuda" in said.casefold():
+        return f"{said}. Keep everything on the CPU: a trace predicts CUDA's memory there"
+    return f"{said}. Make it run without a trace first"
 
 
 def _lines(script: str, ledger: Ledger) -> list[str]:

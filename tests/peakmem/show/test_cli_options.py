@@ -164,6 +164,11 @@ def test_a_script_is_traced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     [
         ("import torch; torch.ones(4).nonzero()", "the shape of aten.nonzero.default's result"),
         ("1", "nothing was live on cpu"),
+        (
+            "def f():\n    return 1 / 0\n\nf()",
+            "train.py, line 2: ZeroDivisionError: division",
+        ),
+        ("import torch\ntorch.ones(2).cuda()", "Keep everything on the CPU"),
     ],
 )
 def test_a_script_that_cannot_be_traced_gets_one_sentence(
@@ -175,6 +180,15 @@ def test_a_script_that_cannot_be_traced_gets_one_sentence(
     told = capsys.readouterr().err
     assert says in told
     assert told.count("\n") == 1
+
+
+def test_a_picture_that_cannot_be_drawn_runs_no_script(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("1 / 0")
+    assert main(["trace", "--plot", "x.foo", str(path)]) == 2
+    assert "--plot 'x.foo' isn't a picture" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
