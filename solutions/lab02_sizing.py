@@ -1280,14 +1280,6 @@ self_check(
                 "small vocabulary",
                 "which parameter tensor is the largest?",
             ),
-            (
-                "peak",
-                lab02.measured_peak,
-                (3, 128, 100, 2000),
-                1,
-                "long context",
-                "which parameter tensor is the largest?",
-            ),
         ]
     ],
 )
