@@ -2238,3 +2238,40 @@ class LossScaler:
             return
         self.run = (self.run + 1) % self.interval
         self.current *= self.growth if self.run == 0 else 1
+
+
+# %% wrong: row_by_row
+"""Divides each row of a gradient, and fails on a parameter without dimensions."""
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.current, self.growth, self.backoff, self.interval = initial, growth, backoff, interval
+        self.good, self.unscaled, self.overflow = 0, False, False
+
+    def scale(self, loss):
+        return loss * self.current
+
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    for row in parameter.grad:
+                        row /= self.current
+                        self.overflow |= not row.isfinite().all()
+        self.unscaled = True
+
+    def step(self, optimizer):
+        if not self.unscaled:
+            self.unscale_(optimizer)
+        if not self.overflow:
+            optimizer.step()
+
+    def update(self):
+        if self.overflow:
+            self.current, self.good = self.current * self.backoff, 0
+        else:
+            self.good += 1
+            if self.good == self.interval:
+                self.current, self.good = self.current * self.growth, 0
+        self.unscaled = self.overflow = False

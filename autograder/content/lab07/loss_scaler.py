@@ -22,7 +22,7 @@ from peakmem.probes import lab07 as probes
 __all__ = ["loss_scaler"]
 
 _TRAJECTORY, _SKIPS, _UNSCALE = "trajectory", "skipped steps", "unscale before clipping"
-_SHAPE = (2, 3)  # values of each parameter
+_SHAPE = (2, 3, 1)  # values of each parameter
 
 Gradients = list[list[list[float]]]  # by step, parameter and value
 
@@ -90,16 +90,16 @@ def _fixed() -> list[Case]:
         inputs = {"settings": settings, "gradients": list(steps)}
         return Case((_TRAJECTORY, _SKIPS), inputs, fixed=True)
 
-    good = [[0.5, -1.0], [2.0, 0.25, -0.5]]
+    good = [[0.5, -1.0], [2.0, 0.25, -0.5], [1.5]]
     spoiled = [
         [[value if (p, i) == at else 1.0 for i in range(n)] for p, n in enumerate(_SHAPE)]
-        for value, at in [(math.nan, (0, 1)), (-math.inf, (1, 2)), (math.inf, (0, 0))]
+        for value, at in [(math.nan, (0, 1)), (-math.inf, (1, 2)), (math.inf, (2, 0))]
     ]
     every_step = {"initial": 4.0, "growth": 2.0, "backoff": 0.25, "interval": 1}
     return [
         case(every_step, good, good, spoiled[0], good, spoiled[1], spoiled[2], good),
         case({}, good, spoiled[2], good),
-        case({"initial": 2.0**24, "interval": 1}, [[2.0**17, -1.0], good[1]], good),  # no limits
+        case({"initial": 2.0**24, "interval": 1}, [[2.0**17, -1.0], *good[1:]], good),  # no limits
         case({"initial": 2.0**-20}, spoiled[2], good, spoiled[0], good),
     ]
 

@@ -31,10 +31,11 @@ def train_scaled(
     """Train a few parameters with the scaler `make(**settings)`, and record every step.
 
     `gradients` has the true gradient's values for each step and each parameter; inf and NaN stand
-    for an overflow. One more parameter never gets a gradient. The optimizer is SGD with momentum
-    and two groups. With `max_norm`, each step (or each in `clipped`, if given) also calls
-    `unscale_` and then clips the gradients. Before all this, another optimizer takes `good_steps`
-    steps, and another scaler is made, which the steps leave alone.
+    for an overflow. A parameter of one value has no dimensions, and one more parameter never gets a
+    gradient. The optimizer is SGD with momentum and two groups. With `max_norm`, each step (or each
+    in `clipped`, if given) also calls `unscale_` and then clips the gradients. Before all this,
+    another optimizer takes `good_steps` steps, and another scaler is made, which the steps leave
+    alone.
 
     Returns one dict per step: `before` and `scale`, which are `scale(1.0)` before and after
     `update`; `parameters`, all values after it; `calls`, how often the optimizer has stepped by
@@ -42,7 +43,7 @@ def train_scaled(
     whether the parameter without a gradient still has none. Returns "changed" if `scale` wrote into
     the loss.
     """
-    parameters = [torch.nn.Parameter(torch.ones(len(values))) for values in gradients[0]]
+    parameters = [torch.nn.Parameter(torch.ones(len(values)).squeeze()) for values in gradients[0]]
     unused = torch.nn.Parameter(torch.ones(1))
     groups = [{"params": [unused, *parameters[:1]]}, {"params": parameters[1:]}]
     optimizer = torch.optim.SGD(groups, lr=0.125, momentum=0.5, foreach=False)
@@ -90,7 +91,7 @@ def _with_gradient(parameter: torch.Tensor, values: Sequence[float]) -> torch.Te
     """Return the parameter; backward multiplies its gradient by `values`, which no loss shows."""
     result = parameter.view_as(parameter)
     result.register_hook(  # type: ignore[no-untyped-call]
-        lambda gradient: gradient * torch.tensor(values)
+        lambda gradient: gradient * torch.tensor(values).view_as(gradient)
     )
     return result
 
@@ -106,4 +107,4 @@ def _take_good_steps(scaler: Any, count: int) -> None:
 
 
 def _values(tensors: Any) -> list[float]:
-    return [value for tensor in tensors for value in tensor.tolist()]
+    return [value for tensor in tensors for value in tensor.flatten().tolist()]
