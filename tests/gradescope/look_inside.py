@@ -11,7 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from autograder.base.limits import ProcessLost
 from autograder.sandbox.guest.uid import processes_of
 from autograder.sandbox.host.isolation import IsolationError
 from autograder.sandbox.host.sandbox import Sandbox
@@ -79,12 +78,13 @@ def said(student, source: str) -> str:
 
 REPLACED = """
 import os, stat, sys
-fd = next(n for n in range(3, 256) if is_socket(n))
-os.set_inheritable(fd, True)
-frame = sys._getframe()
-while "request" not in frame.f_locals: frame = frame.f_back
-code = code.format(path=sys.path, fd=fd, number=frame.f_locals["request"]["id"])
-os.execv(sys.executable, [sys.executable, "-c", code])
+def largest_micro_batch(run, upper):
+    frame = sys._getframe()
+    while "request" not in frame.f_locals: frame = frame.f_back
+    fd = next(n for n in range(3, 256) if is_socket(n))
+    os.set_inheritable(fd, True)
+    made = code.format(path=sys.path, fd=fd, number=frame.f_locals["request"]["id"])
+    os.execv(sys.executable, [sys.executable, "-c", made])
 """
 IMPOSTOR = """
 import socket, sys
@@ -92,8 +92,7 @@ sys.path[:0] = {path!r}
 from autograder.sandbox.guest.wire import receive, send
 connection = socket.socket(fileno={fd})
 open("/proc/self/clear_refs", "w").write("5")
-send(connection, dict(id={number}, outputs=[]))
-send(connection, dict(id=receive(connection)["id"], value=4))
+send(connection, dict(id={number}, value=4))
 receive(connection)
 """
 IS_SOCKET = """
@@ -109,11 +108,8 @@ def is_socket(number):
 def after_exec(sandbox) -> str:
     """The fate of a process that replaces itself with another program, to answer in its name."""
     with sandbox.open() as student:
-        try:
-            student.run_cell(f"{IS_SOCKET}\ncode = {IMPOSTOR!r}\n{REPLACED}")
-        except ProcessLost as error:
-            return f"cell lost: {error}"
-        answer = student.run("peakmem.probes.lab05:largest_micro_batch", {})
+        student.run_cell(f"{IS_SOCKET}\ncode = {IMPOSTOR!r}\n{REPLACED}")
+        answer = student.run("peakmem.probes.lab05:largest_micro_batch", {"upper": 4})
         return answer.lost or f"answered {answer.value}"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from autograder.cli.app import main
+from autograder.content import find_lab
 from autograder.sandbox.host.uid_isolation import NOTE
 from tests.autograder import small_assignment as assignment
 from tests.gradescope.container import Container, course_to_zip, why_not
@@ -26,8 +27,8 @@ from tests.hostile.use_up import USE_UP
 pytestmark = pytest.mark.slow
 
 SECRET = "5ec2e7" * 11  # the course's
-TOTAL = 19  # points that a program gives in lab 5
-FIRST = "5.1 The largest micro-batch"
+POINTS = {task.id: task.points for task in find_lab(LAB05).tasks}
+TOTAL = sum(POINTS.values())  # that a program gives in lab 5
 HERE = Path(__file__).parent
 PLACES = [
     *("/autograder/source", "/autograder/source/secret", "/autograder/source/course"),
@@ -93,9 +94,10 @@ def test_a_half_right_one_under_any_name_has_half_its_points(container: Containe
         cell = cell_of(notebook, f"lab05-{name}-solution")
         cell["source"] = cell_of(solved(), f"lab05-{name}-solution")["source"]
     results, said = hand_in(container, notebook, "my work (2).ipynb")
-    assert results["score"] == 6, said
-    assert by_name(results)[FIRST]["status"] == "passed"
-    untouched = by_name(results)["5.3 Accumulate gradients"]
+    half = POINTS["lab05-largest_micro_batch"] + POINTS["lab05-memory_line"]
+    assert results["score"] == half, said
+    assert by_name(results)["5.7 The largest micro-batch"]["status"] == "passed"
+    untouched = by_name(results)["5.1 Accumulate gradients"]
     assert (untouched["score"], untouched["status"]) == (0, "failed")
     assert "Not written yet" in untouched["output"]
 

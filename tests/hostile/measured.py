@@ -767,8 +767,8 @@ os.set_inheritable(PIPE[1], True)
 probe._large = large
 def work(call, greedy): return call()
 """,
-        ("same program", "let go"),
-        says="put another in its place",
+        ("same program", "let go", "STACK"),
+        says="ended its own process",  # a new program's stack has no room
     ),
     # Memory that belongs to no process.
     _beside(
