@@ -200,7 +200,8 @@ def _run_cells(plan: Plan, student: SandboxStudent, run: Run) -> None:
 
 
 def _is_error(output: Any) -> bool:
-    return isinstance(output, Mapping) and output.get("output_type") == "error"
+    kind = output.get("output_type") if isinstance(output, Mapping) else None
+    return isinstance(kind, str) and kind == "error"  # it may be an array
 
 
 def _run_cases(batch: _Batch, answers: dict[int, Answer], student: SandboxStudent) -> bool:

@@ -278,7 +278,7 @@ from IPython.display import HTML, display
 for _ in range(150): display(HTML("<div>" * 5_500))
 """,
         points=4,
-        shows="tags of HTML",
+        shows="HTML tags",
     ),
     Attack(
         "pictures-with-scripts",

@@ -876,7 +876,7 @@ os.close(hidden)
 for line in open("/proc/self/maps"):
     if "[stack]" in line: place = int(line.partition("-")[0], 16) - (5 << 20)
 """,
-        off=("AS",),
+        off=("AS", "STACK"),
     ),
     _beside(
         "scratch-in-a-threads-stack",
