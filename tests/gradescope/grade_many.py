@@ -40,7 +40,8 @@ def main() -> None:
         for student, path in find_submissions(submitted, lab):
             begun = time.monotonic()
             grader((student, path))
-            grader.start().open().close()  # the process that was made ready for the next student
+            for sandbox in grader._sandboxes.values():
+                sandbox.open().close()  # the process that was made ready for the next student
             result = Journal(OutFolder(out)).read(SubmissionKey(student, lab))
             results[student] = {
                 "end": result.end,
