@@ -1,4 +1,4 @@
-"""Counts of things, in words."""
+"""Writes a count and its noun in the right number."""
 
 from __future__ import annotations
 

@@ -64,8 +64,7 @@ def collect(
     most = None if output.verbose else _SHOWN
     text = [
         f"{lab}: {plural(len(done.placed) + len(done.unchanged), 'submission')} from "
-        f"{opened.platform} "
-        f"({len(done.placed)} new or changed, {len(done.unchanged)} unchanged)",
+        f"{opened.platform} ({len(done.placed)} new or changed, {len(done.unchanged)} unchanged)",
         *_details(done, aside, strangers, most),
     ]
     left = {**done.unread, **strangers}

@@ -100,8 +100,7 @@ def _kept(
     if lack and has_gpu():
         kept.append(
             f"{room.lab}: {plural(lack, 'submission')} graded without a GPU, and this machine has "
-            "one. "
-            f"{command} shows what would change and asks."
+            f"one. {command} shows what would change and asks."
         )
     return kept
 

@@ -25,9 +25,7 @@ _NO_ACCESS, _READ_AND_WRITE = 0, 3
 
 _anchors: list[bytes] = []  # objects that keep the room for small objects
 _idle: list[tuple[int, int]] = []  # address and size of memory that libraries hold but don't use
-_stack_ends: list[
-    int
-] = []  # the address at which the main thread's stack begins, to grow downwards
+_stack_ends: list[int] = []  # where the main thread's stack begins, to grow downwards
 
 
 def find_idle() -> None:
