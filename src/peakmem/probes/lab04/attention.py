@@ -14,7 +14,7 @@ from peakmem.measure.reference_models import GPT
 from peakmem.probes import Namespace
 from peakmem.probes.hooks import hooks_on
 from peakmem.probes.lab04.figures import count_of
-from peakmem.probes.plain import plain
+from peakmem.probes.plain_tensor import plain_tensor
 
 __all__ = ["attention_block", "recompute_attention_only", "run_attention", "settings_of"]
 
@@ -51,7 +51,7 @@ def run_attention(
     before = settings_of(block)
     with MemoryMeter("cpu").track(x, block) as meter:
         out = run(block, x)
-        kept_bytes = meter.live_bytes - meter.baseline_bytes - plain(out).nbytes
+        kept_bytes = meter.live_bytes - meter.baseline_bytes - plain_tensor(out).nbytes
         out.square().sum().backward()
     leaves = [x, *block.parameters()]
     return {

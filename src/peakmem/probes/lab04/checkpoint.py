@@ -16,7 +16,7 @@ from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace, describe
 from peakmem.probes.lab04.figures import count_of, sums
 from peakmem.probes.own_work import refuse_calls_from
-from peakmem.probes.plain import plain
+from peakmem.probes.plain_tensor import plain_tensor
 
 __all__ = [
     "MANY",
@@ -213,7 +213,7 @@ def _kept(checkpoint: Call, kind: str, seed: int, rows: int, columns: int) -> di
     with MemoryMeter("cpu").track(x) as backward:
         out.sum().backward()
     return {
-        "kept_bytes": forward.live_bytes - forward.baseline_bytes - plain(out).nbytes,
+        "kept_bytes": forward.live_bytes - forward.baseline_bytes - plain_tensor(out).nbytes,
         "numpy_bytes": forward.numpy_peak_bytes,
         "rise_bytes": forward.peak_bytes - forward.baseline_bytes,
         "calls": [calls_forward, read_calls()],

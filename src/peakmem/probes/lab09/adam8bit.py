@@ -16,7 +16,7 @@ from torch import Tensor
 
 from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace, earlier_objects_set_aside
-from peakmem.probes.plain import plain
+from peakmem.probes.plain_tensor import plain_tensor
 
 __all__ = ["adam8bit_step", "large_steps", "trained"]
 
@@ -158,7 +158,7 @@ def _buffers(thing: Any, seen: set[int]) -> Iterator[tuple[int, int]]:
         yield id(thing), memoryview(thing).nbytes
     elif isinstance(thing, Tensor):
         if not thing.is_meta:  # such a tensor has a size, and no memory
-            storage = plain(thing).untyped_storage()
+            storage = plain_tensor(thing).untyped_storage()
             yield storage.data_ptr(), storage.nbytes()
         yield from _buffers(_attached(thing), seen)
     else:

@@ -11,7 +11,7 @@ from torch import Tensor
 from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace, call_each, earlier_objects_set_aside
 from peakmem.probes.lab09.values import decoding, on_tensors, storage_bytes, type_of
-from peakmem.probes.plain import plain
+from peakmem.probes.plain_tensor import plain_tensor
 
 __all__ = ["pack_int4"]
 
@@ -49,7 +49,7 @@ def _there_and_back(student: Namespace, q: Tensor) -> dict[str, Any]:
     packed = student.pack_int4(q)
     form = {"type": type_of(packed), "stored_bytes": storage_bytes(packed)}
     # A copy, so that the packed tensor can't carry anything else.
-    copy = plain(packed).clone()
+    copy = plain_tensor(packed).clone()
     unpacked, decodes = decoding(
         lambda: student.unpack_int4(copy, len(q)), [copy], lambda: student.pack_int4(~q[2:])
     )
@@ -58,10 +58,10 @@ def _there_and_back(student: Namespace, q: Tensor) -> dict[str, Any]:
 
 
 def _packed_at_once(student: Namespace, n_tensors: int, n: int, seed: int) -> dict[str, int]:
-    packed = [plain(student.pack_int4(_codes(n, seed + i))) for i in range(n_tensors)]
+    packed = [plain_tensor(student.pack_int4(_codes(n, seed + i))) for i in range(n_tensors)]
     equal = 0
     for i, codes in enumerate(packed):
-        unpacked = plain(student.unpack_int4(codes, n))
+        unpacked = plain_tensor(student.unpack_int4(codes, n))
         equal += torch.equal(unpacked.to(torch.int8), _codes(n, seed + i))
     return {"equal": equal}
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from peakmem.core.errors import NotDefined
 from peakmem.probes import Namespace, call_each
-from peakmem.probes.plain import plain
+from peakmem.probes.plain_tensor import plain_tensor
 
 __all__ = [
     "decoding",
@@ -82,7 +82,7 @@ def decoding(
     It is "in place" instead if `decode` writes into `arguments`, and "from memory" if its results
     differ because of the call `meanwhile`, which encodes something else.
     """
-    before = [plain(argument).clone() for argument in arguments]
+    before = [plain_tensor(argument).clone() for argument in arguments]
     decoded = deepcopy(decode())
     if not all(map(_are_equal, before, arguments)):
         return decoded, "in place"
@@ -91,7 +91,7 @@ def decoding(
 
 
 def _are_equal(one: Any, other: Any) -> bool:
-    one, other = plain(one), plain(other)
+    one, other = plain_tensor(one), plain_tensor(other)
     return one.shape == other.shape and bool(torch.isclose(one, other, 0, 0, True).all())
 
 
@@ -136,7 +136,7 @@ def nf4(student: Namespace, calls: Calls) -> Outcomes:
         given = () if block is None else (block,)
         packed, absmax = student.nf4_encode(x, *given)
         form = {"type": type_of(packed), "stored_bytes": storage_bytes(packed)}
-        copies = [plain(packed).clone(), plain(absmax).clone()]
+        copies = [plain_tensor(packed).clone(), plain_tensor(absmax).clone()]
         decoded, decodes = decoding(
             lambda: student.nf4_decode(*copies, len(x), *given),
             copies,
@@ -163,4 +163,4 @@ def stored_bytes(student: Namespace, calls: Calls) -> Outcomes:
 
 def storage_bytes(values: Any) -> int:
     """Return the bytes of a tensor's or an array's whole storage."""
-    return int(plain(values).untyped_storage().nbytes())
+    return int(plain_tensor(values).untyped_storage().nbytes())

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from peakmem.measure import meter as meter_module
 from peakmem.measure.meter import MemoryMeter
-from peakmem.probes.plain import plain
+from peakmem.probes.plain_tensor import plain_tensor
 
 __all__ = ["kept_after", "metered_rise", "sums"]
 
@@ -37,7 +37,7 @@ def sums(tensor: Tensor) -> list[npt.NDArray[Any]]:
     The elements are weighted, because the plain sum of a softmax's gradients is 0.
     """
     weights = torch.arange(tensor.numel(), dtype=torch.float64).cos_().view(tensor.shape)
-    weighted = weights.mul_(plain(tensor))
+    weighted = weights.mul_(plain_tensor(tensor))
     return [weighted.sum(axis).flatten().numpy() for axis in (-1, -2)]
 
 
@@ -74,7 +74,7 @@ def _kept_after_one(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, T
     with MemoryMeter("cpu", history=False).track(*inputs) as meter:
         output = call()
         gc.collect(1)  # garbage in cycles isn't kept
-    of_tensors = meter.live_bytes - meter.baseline_bytes - plain(output).nbytes
+    of_tensors = meter.live_bytes - meter.baseline_bytes - plain_tensor(output).nbytes
     traces = tracemalloc.take_snapshot().filter_traces(_NOT_THE_METERS).traces
     large = sum(one.size for one in traces if one.size >= _LARGE_BYTES)
     small = sum(one.size for one in traces if one.size < _LARGE_BYTES)

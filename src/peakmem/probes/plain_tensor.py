@@ -11,15 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["plain"]
+__all__ = ["plain_tensor"]
 
 
-def plain(value: Any) -> Tensor:
+def plain_tensor(value: Any) -> Tensor:
     """Return a tensor with the same memory, and nothing else of the student's; arrays too.
 
     >>> given = torch.ones(2)
     >>> given.untyped_storage = lambda: None
-    >>> plain(given).untyped_storage().nbytes()
+    >>> plain_tensor(given).untyped_storage().nbytes()
     8
 
     Raises TypeError for an object of a student's own class.

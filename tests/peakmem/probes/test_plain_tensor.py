@@ -14,7 +14,7 @@ from peakmem.probes.lab09.adam8bit import large_steps
 from peakmem.probes.lab09.int4 import pack_int4
 from peakmem.probes.lab09.values import storage_bytes
 from peakmem.probes.lab10.figures import kept_after
-from peakmem.probes.plain import plain
+from peakmem.probes.plain_tensor import plain_tensor
 
 
 class Liar(Tensor):
@@ -65,7 +65,7 @@ def test_a_tensor_of_a_students_own_class_is_not_asked(question: str) -> None:
 def test_a_tensor_keeps_its_values_and_memory_and_loses_its_attributes() -> None:
     given: Any = torch.arange(3.0, requires_grad=True)
     given.untyped_storage = lambda: None
-    taken = plain(given)
+    taken = plain_tensor(given)
     assert taken.untyped_storage().data_ptr() == Tensor.untyped_storage(given).data_ptr()
     assert taken.tolist() == [0, 1, 2]
     assert not vars(taken)
@@ -73,4 +73,8 @@ def test_a_tensor_keeps_its_values_and_memory_and_loses_its_attributes() -> None
 
 def test_parameters_and_arrays_are_taken_too() -> None:
     parameter = torch.nn.Parameter(torch.ones(2))
-    assert plain(parameter).tolist() == plain(parameter.detach().numpy()).tolist() == [1, 1]
+    assert (
+        plain_tensor(parameter).tolist()
+        == plain_tensor(parameter.detach().numpy()).tolist()
+        == [1, 1]
+    )
