@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from autograder.sandbox.guest.seccomp import stack_begins
+
 __all__ = ["find_idle", "settle"]
 
 _libc = ctypes.CDLL(None)
@@ -25,15 +27,14 @@ _NO_ACCESS, _READ_AND_WRITE = 0, 3
 
 _anchors: list[bytes] = []  # objects that keep the room for small objects
 _idle: list[tuple[int, int]] = []  # address and size of memory that libraries hold but don't use
-_stack_ends: list[int] = []  # where the main thread's stack begins, to grow downwards
+_stack_begins: list[int] = []  # the address from which the main thread's stack grows down
 
 
 def find_idle() -> None:
     """Find the idle memory that libraries hold now, for `settle` to shut, and the stack."""
     _idle[:] = _idle_mappings()
-    maps = Path("/proc/self/maps").read_text().splitlines()
-    stacks = (line.split()[0] for line in maps if line.endswith("[stack]"))
-    _stack_ends[:] = (int(addresses.partition("-")[2], 16) for addresses in stacks)
+    begins = stack_begins()
+    _stack_begins[:] = [] if begins is None else [begins]
 
 
 def _idle_mappings() -> Iterator[tuple[int, int]]:
@@ -63,8 +64,8 @@ def settle(try_bytes: int, *, shut: bool) -> dict[str, Any]:
     _anchors[:] = objects[:: _EACH // _SMALL]
     del objects
     _libc.malloc_trim(0)
-    for end in _stack_ends:
-        ctypes.string_at(end - _STACK, 1)  # the kernel maps the stack up to where it is read
+    for begins in _stack_begins:
+        ctypes.string_at(begins - _STACK, 1)  # the kernel maps the stack up to where it is read
     for start, size in _idle:
         rights = _NO_ACCESS if shut else _READ_AND_WRITE
         _libc.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(size), rights)

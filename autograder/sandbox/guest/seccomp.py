@@ -30,6 +30,7 @@ __all__ = [
     "program_of",
     "refuse_links",
     "refuse_system_calls",
+    "stack_begins",
 ]
 
 # Linux numbers the calls differently on x86-64 and on 64-bit ARM. Both are in the kernel's
@@ -233,7 +234,7 @@ def _filter(column: int, architecture: int, *, gpu: bool, ranks: bool = False) -
         unseen.append((_EQUAL, _SHARED_BY_NO_FILE))
     mask = _SHARED_BY_NO_FILE | _HUGE_PAGES | _STACK
     yield from _by_argument(_MMAP[column], 3, unseen, held=_REFUSAL, else_=_PASS, mask=mask)
-    yield from _not_the_stack(_MREMAP[column], _stack_begins() - STACK_BYTES)
+    yield from _not_the_stack(_MREMAP[column], (stack_begins() or 2**63) - STACK_BYTES)
     to_swap = [(_EQUAL, advice) for advice in _TO_SWAP]
     yield from _by_argument(_MADVISE[column], 2, to_swap, held=_REFUSAL, else_=_PASS)
     held = [(_EQUAL, command) for command in (*_LOCKS, _LEASE, _NOTIFY, _PIPE_SIZE)]
@@ -308,12 +309,12 @@ def _only_asking_limits(number: int) -> Iterator[Step]:
     yield _REFUSAL
 
 
-def _stack_begins() -> int:
-    """The address from which the main thread's stack grows down; the highest one if unknown."""
+def stack_begins() -> int | None:
+    """Return the address from which the main thread's stack grows down; None if unknown."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         if line.endswith("[stack]"):
             return int(line.split()[0].partition("-")[2], 16)
-    return 2**63
+    return None
 
 
 def _not_the_stack(number: int, lowest: int) -> Iterator[Step]:
