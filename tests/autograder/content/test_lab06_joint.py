@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,10 @@ from peakmem.plan import joint, kept_set_optimal, with_offload
 from peakmem.plan.chain import Chain, Stage
 from peakmem.plan.simulator import simulate
 
-CASES = plan_joint.cases(np.random.default_rng(3))
+
+@cache
+def cases() -> list[Case]:
+    return plan_joint.cases(np.random.default_rng(3))
 
 
 def _problem(case: Case) -> tuple[Chain, int, float]:
@@ -59,7 +63,7 @@ def _verdict(case: Case, value: Any) -> Verdict:
 
 
 def test_each_part_has_its_own_bound() -> None:
-    near = next(case for case in CASES if _problem(case)[0].stages[0].forward_time == 10)
+    near = next(case for case in cases() if _problem(case)[0].stages[0].forward_time == 10)
     chain, budget, link = _problem(near)
     fitting = {}
     for number in range(3 ** (len(chain) - 1)):
@@ -82,7 +86,7 @@ def test_each_part_has_its_own_bound() -> None:
     "value", [None, "keep", ["keep"], ["swap"] * 9, [0] * 4, ["Keep"] * 4, {"keep": 1}, [None] * 4]
 )
 def test_what_is_no_plan_earns_nothing(value: Any) -> None:
-    assert _verdict(CASES[0], value).points == 0
+    assert _verdict(cases()[0], value).points == 0
 
 
 def test_a_plan_is_played_by_name_and_refused_otherwise() -> None:
