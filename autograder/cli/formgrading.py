@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from autograder.base.course import Course
 from autograder.base.terminal import say
 from autograder.cli.common import Graded, require_graded
 
@@ -28,15 +29,19 @@ def formgrade(
             help="Options for JupyterLab, such as --no-browser or --port=9999.",
         ),
     ] = None,
+    *,
+    course: Course,
 ) -> NoReturn:
     """Open Formgrader to grade manually and see verdicts."""
     require_graded(out)
     # The list of labs to grade manually; /formgrader alone opens stock nbgrader's own releases.
     page = "/formgrader/gradebook"
-    command = [sys.executable, "-m", "jupyter", "lab", f"--LabApp.default_url={page}"]
+    # The address is logged as critical; options of yours come later, so --debug still works.
+    quiet = [f"--LabApp.default_url={page}", "--log-level=ERROR"]
+    command = [sys.executable, "-m", "jupyter", "lab", *quiet]
     if os.geteuid() == 0:
         command.append("--allow-root")
-    export = f"autograder export {shlex.quote(str(out))}"
+    export = shlex.join(["autograder", *course.command_options, "export", str(out)])
     say(f"Press Ctrl-C to stop. Then publish your grades: {export}")
     # nbgrader finds its settings, and so the gradebook, in the folder that JupyterLab starts in. It
     # runs alembic by its bare name.

@@ -15,7 +15,7 @@ from typing import Any
 
 from autograder import content
 from autograder.base.course import COURSE, Course
-from autograder.base.spelling import did_you_mean
+from autograder.base.spelling import begun_by, did_you_mean
 from autograder.grading.course_lab import CourseLab, Start
 from autograder.grading.grade import Graded, grade
 from autograder.grading.imports import heavy_imports, modules_of, needed, probe_sources
@@ -233,7 +233,7 @@ def lab_named(word: str, course: Course = COURSE) -> str:
     known = sorted({*lab_names(course), *(path.stem for path in course.sources.glob("lab*.py"))})
     if word in known or content.has_tasks(word):
         return word
-    begun = [name for name in known if word and name.startswith(word)]
+    begun = begun_by(word, known)
     if len(begun) > 1:
         raise ValueError(f"{word!r} matches the labs {', '.join(begun)}; type more of the name")
     if not begun:

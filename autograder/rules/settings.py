@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.base.course import Course
+from autograder.base.spelling import begun_by
 from autograder.grading.registry import find_task, lab_names
 from autograder.model.scoring import SANE, STOCK, Rules
 
@@ -37,7 +38,7 @@ class Settings:
         """The full name of a lab that may be named by its beginning; None if it's no lab's."""
         if self.labs is None or word in self.labs:
             return word
-        begun = [name for name in self.labs if word and name.startswith(word)]
+        begun = begun_by(word, self.labs)
         return begun[0] if len(begun) == 1 else None
 
     def wrong(self, key: str, value: object, expected: str) -> ValueError:

@@ -100,6 +100,7 @@ def test_an_assignment_whose_name_begins_another_is_meant_itself(tmp_path):
         (("grade", "lab5", "--submited", "in"), "(did you mean '--submitted'?)"),
         (("grade", "lab5", "--submitted", "in", "--out", "out"), f"Did you mean {LAB05}?"),
         (("gradescope", "lab05_acumulation", "--out", "zip"), f"Did you mean {LAB05}?"),
+        (("gradescope", "lab1", "--out", "zip"), "Did you mean lab01_formats?"),
     ],
 )
 def test_what_was_most_likely_meant_is_asked(capsys, arguments, near):
