@@ -36,9 +36,9 @@ def formgrade(
     require_graded(out)
     # The list of labs to grade manually; /formgrader alone opens stock nbgrader's own releases.
     page = "/formgrader/gradebook"
-    # The address is logged as critical; options of yours come later, so --debug still works.
-    quiet = [f"--LabApp.default_url={page}", "--log-level=ERROR"]
-    command = [sys.executable, "-m", "jupyter", "lab", *quiet]
+    # The address is logged as critical. The user's own options come later, and so prevail.
+    quiet = ["--log-level=ERROR", "--LabApp.log_level=ERROR"]
+    command = [sys.executable, "-m", "jupyter", "lab", f"--LabApp.default_url={page}", *quiet]
     if os.geteuid() == 0:
         command.append("--allow-root")
     export = shlex.join(["autograder", *course.command_options, "export", str(out)])

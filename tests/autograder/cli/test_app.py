@@ -315,6 +315,21 @@ def test_formgrade_passes_on_what_comes_after_its_folder(monkeypatch, tmp_path):
     assert started[-4:] == options
 
 
+def test_formgrade_names_the_export_of_its_course(capsys, monkeypatch, tmp_path):
+    def start(*_given):
+        raise SystemExit  # as nothing comes after it
+
+    monkeypatch.setattr("autograder.cli.formgrading.require_graded", lambda _out: None)
+    monkeypatch.setattr("os.chdir", lambda _path: None)
+    monkeypatch.setattr("os.execve", start)
+    course, out = tmp_path / "own course", tmp_path / "out"
+    course.mkdir()
+    with pytest.raises(SystemExit):
+        app.main(["--course", str(course), "formgrade", str(out)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.endswith(f"autograder --course '{course}' export {out}")
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
