@@ -96,15 +96,19 @@ def set_up(folder: Path) -> Path:
             f"(Debian, Ubuntu: sudo apt-get install {package}) or use Python from python.org."
         )
     stamp.unlink(missing_ok=True)
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
-    steps = [[sys.executable, "-m", "venv", str(venv)]]
+    log = venv / "setup.log"
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    steps = {"creating the environment": [sys.executable, "-m", "venv", str(venv)]}
     if python.exists():  # pip would keep an older build of the same version
-        steps.append([*pip, "uninstall", "--quiet", "--yes", "peakmem"])
-    steps.append([*pip, "install", "-r", REQUIREMENTS])
-    for step in steps:
+        steps["removing the last release"] = [*pip, "uninstall", "--yes", "peakmem"]
+    installing = "installing JupyterLab, torch and the course; torch can take gigabytes"
+    steps[installing] = [*pip, "install", "--log", str(log), "-r", REQUIREMENTS]
+    for what, step in steps.items():
+        print(f"- {what}", flush=True)
         if subprocess.call(step, cwd=folder) != 0:
+            more = f", and {log}" if log.is_file() else ""
             raise Stop(
-                "The setup failed; see the lines above. "
+                f"The setup failed; see the lines above{more}. "
                 "Run the same command to try again; it keeps what is already installed."
             )
     stamp.write_text(wanted, encoding="ascii")

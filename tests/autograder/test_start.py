@@ -94,7 +94,9 @@ def test_the_first_start_installs_and_the_next_does_not(folder: Path, recorder: 
     assert start.main(["lab01", "--no-browser"], folder) == 0
     venv, pip, jupyter = recorder.commands
     assert venv[1:] == ["-m", "venv", str(folder / ".venv")]
-    assert pip[-3:] == ["install", "-r", "requirements.txt"]
+    assert "--quiet" in pip
+    log = str(folder / ".venv/setup.log")
+    assert pip[-5:] == ["install", "--log", log, "-r", "requirements.txt"]
     assert jupyter[:4] == [str(folder / ".venv/bin/python"), "-m", "jupyter", "lab"]
     assert f"--LabApp.default_url=/lab/tree/{LAB}/{LAB}.ipynb" in jupyter
     assert jupyter[-1] == "--no-browser"
