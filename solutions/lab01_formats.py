@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
-#     cell_metadata_filter: nbgrader,tags,slideshow,-all
+#     cell_metadata_filter: nbgrader,tags,slideshow,jupyter,-all
 #     notebook_metadata_filter: kernelspec,-jupytext.text_representation.jupytext_version
 #     text_representation:
 #       extension: .py
@@ -17,8 +17,8 @@
 # # Lab 1: how numbers are stored
 #
 # Training fits if its **peak memory is below the available memory**. Numbers fill that memory: weights,
-# gradients, optimizer state, activations. So every byte count is *how many numbers* times *bytes per
-# number*. This lab is about the second factor: what 4, 2, or 1 bytes can hold, and what they lose.
+# gradients, optimizer state, activations. A byte count is *how many numbers* times *bytes per number*. This
+# lab is about the second factor: what 4, 2, or 1 bytes can hold.
 #
 # **You will be able to**
 # - read the bits of integers, fp32, bf16, and fp8, and say what a format can hold;
@@ -45,8 +45,8 @@
 # The core stands alone; 1.1 includes two minutes for this page. If bits are new to you, add twenty.
 #
 # In each exercise you **predict** (not graded), **write** a function, **measure**, and
-# **explain** the difference to yourself. Measurements wait for your prediction. Grading tries more cases
-# than self-checks. You need no GPU.
+# **explain** the difference to yourself. Measurements wait for your prediction. Self-checks are collapsed to
+# one line; a click opens a collapsed cell. Grading tries more cases than they do. You need no GPU.
 
 # %% nbgrader={"grade": false, "grade_id": "lab01-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import importlib.util
@@ -84,17 +84,15 @@ peakmem.lab("lab01_formats")
 # | sign-magnitude | the highest is the sign (1 is minus), the others $2^{n-2}, \dots, 2, 1$ | $-(2^{n-1} - 1) \dots 2^{n-1} - 1$ |
 # | two's complement | $-2^{n-1}$ for the highest, then $2^{n-2}, \dots, 2, 1$ | $-2^{n-1} \dots 2^{n-1} - 1$ |
 #
-# Sign-magnitude has two zeros, two's complement one.
-#
 # Write `integer_value(bits, width, encoding)`:
 # - `bits` is the pattern, an integer of `width` bits, for any `width` from 2 on.
 # - `encoding` is `"unsigned"`, `"sign-magnitude"`, or `"twos-complement"`. The stub refuses any other.
-# - Return a Python integer. Both zeros are 0.
+# - Return a Python integer. Sign-magnitude has two zeros; both are 0.
 #
 # *Points:* all or nothing.
 #
-# *Python's tools for bits:* `bits >> k` drops the lowest $k$ bits, `bits & 0xFF` keeps the lowest 8,
-# `1 << k` is $2^k$. They bind less tightly than `+` and `-`: use parentheses.
+# *Python's tools:* `bits >> k` drops the lowest $k$ bits, `bits & 0xFF` keeps the lowest 8, `1 << k` is
+# $2^k$. All bind less tightly than `+`: use parentheses.
 #
 # *Example:* the 8 bits `0b10110001` are 177 unsigned, $-49$ in sign-magnitude, and $-128 + 49 = -79$ in
 # two's complement.
@@ -169,14 +167,12 @@ score("lab01-integer_value", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-fixed_point_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.2 Fixed point (core, 1 point, 4 minutes)
 #
-# To store fractions, move the binary point. With $f$ **fraction bits**, every bit is worth $2^f$ times
-# less; the pattern is still an integer in two's complement.
+# With $f$ **fraction bits**, every bit of two's complement is worth $2^f$ times less.
 #
-# Write `fixed_point_value(bits, width, fraction_bits)`: `bits` and `width` as in 1.1, always two's
-# complement. Return a float.
+# Write `fixed_point_value(bits, width, fraction_bits)`: `bits` and `width` as in 1.1. Return a float.
+# *Points:* all or nothing.
 #
 # *Example:* `0b0011_0001` with 4 fraction bits is $0011.0001_2 = 2 + 1 + 1/16 = 3.0625 = 49/16$.
-#
 # **Predict first.** What is the largest number with 8 bits, 4 of them fraction bits?
 
 # %%
@@ -246,11 +242,11 @@ lab01.show_bit_fields()
 # | 255 | $F = 0$: infinity with that sign; otherwise NaN, "not a number" |
 #
 # The 127 is the **bias**: it lets $E$ stand for negative powers too. The leading 1 isn't stored, so 23 bits
-# give 24 bits of precision. Exponent field 0 has no leading 1; otherwise no pattern could be zero. Its power
-# is $2^{-126}$, as for $E = 1$, so the gap stays the same.
+# give 24 bits of precision. Exponent field 0 has none; otherwise no pattern could be zero. Its power is that
+# of $E = 1$, so the gap stays the same.
 #
 # Write `decode_fp32(bits)`:
-# - Return the value of the 32 `bits` as a Python float, which holds every fp32 value exactly.
+# - Return the value of `bits` as a Python float, which holds every fp32 value exactly.
 # - $-0.0$ is not 0.0: keep the sign.
 # - Take the bits apart with arithmetic. You may not use: float16, float32, bfloat16, or float8 as a cast or
 #   a view; `struct`'s codes `e` and `f`; `float.hex` and `float.fromhex`; `torch`, `ml_dtypes`, and this
@@ -337,9 +333,9 @@ lab01.bit_flipper(decode_fp32)
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-format_limits-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.4 What a format can hold (core, 2 points, 8 minutes)
 #
-# fp32 is one of a family. With $e$ exponent bits and $m$ mantissa bits (the stored fraction), the rest
-# follows: the bias is $2^{e-1} - 1$, and exponent fields 0 and all ones mean what they mean in fp32.
-# Exponent bits buy **range**, mantissa bits buy **precision**.
+# fp32 is one of a family. With $e$ exponent bits and $m$ mantissa bits (the stored fraction), the bias is
+# $2^{e-1} - 1$; exponent fields 0 and all ones mean what they mean in fp32. Exponent bits buy **range**,
+# mantissa bits buy **precision**.
 #
 # Write `format_limits(exponent_bits, mantissa_bits)`, with $e$ from 2 to 11 and $m$ from 1 to 52. Return a
 # dict of floats with exactly these keys:
@@ -441,9 +437,8 @@ score("lab01-format_limits", globals())
 lab01.show_relative_spacing()
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-relative_spacing-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the picture.** Lower means more precision, wider more range. The two kinds of fp8 are named by
-# their exponent and mantissa bits. Each curve is flat over the normal numbers: the *relative* gap is the
-# same at every power of two (in between, it falls by half). On the left, subnormal numbers lose one bit
+# **Look at the picture.** Lower means more precision, wider more range. Each curve is flat over the normal
+# numbers: the *relative* gap is the same at every power of two. On the left, subnormal numbers lose one bit
 # after another. fp16 spends its 2 bytes on precision, bf16 on range.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-decode_e4m3-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -451,12 +446,13 @@ lab01.show_relative_spacing()
 #
 # An IEEE-like format with 4 exponent bits would spend 16 of its 256 patterns on infinity and NaN. **E4M3**,
 # as the Open Compute Project (OCP) defines it, spends two: only `S.1111.111` is NaN, and there is no
-# infinity. The other patterns with exponent field 15 are numbers.
+# infinity. The others of exponent field 15 are numbers.
 #
 # Write `decode_e4m3(bits)`:
 # - `bits` from 0 to 255: 1 sign bit, 4 exponent bits with bias 7, 3 mantissa bits. Return a float.
-# - Exponent field 0 holds zeros and subnormal numbers as in fp32, scaled by $2^{-6}$. Keep $-0.0$.
+# - Exponent field 0 is as in fp32, scaled by $2^{-6}$. Keep $-0.0$.
 # - The rules of 1.3 say what you may not use.
+# *Points:* all or nothing.
 #
 # *Example:* `0b0_1000_100` has $E = 8$ and mantissa 4: $(1 + 4/8) \cdot 2^{8-7} = 3.0$.
 #
@@ -523,14 +519,13 @@ score("lab01-decode_e4m3", globals())
 # ## 1.6 Half the memory: bf16 (core, 3 points, 13 minutes)
 #
 # bf16 is the upper half of fp32: the same sign and 8 exponent bits, 7 bits of fraction instead of 23. But
-# cutting off the lower 16 bits always rounds toward zero. Nearly all hardware rounds to **nearest, ties to
-# even**: take the nearer neighbour; exactly in the middle, take the one whose last bit is 0. Ties go up as
-# often as down.
+# cutting off the lower 16 bits always rounds toward zero. Hardware rounds to **nearest, ties to even**: take
+# the nearer neighbour; exactly in the middle, the one whose last bit is 0, so that ties go up as often as
+# down.
 #
 # Write `to_bf16(x)`:
 # - `x` is a float32 array of any shape, possibly empty. Return the bf16 patterns in the same shape, as
-#   integers from 0 to 65535: `uint16` halves the memory; wider integers are accepted too. Leave `x`
-#   unchanged.
+#   `uint16` (or wider integers). Leave `x` unchanged.
 # - No Python loop, comprehension, `map`, or `np.vectorize`.
 # - Numbers that round past bf16's largest become infinity, and infinity stays infinity. NaN stays NaN:
 #   cutting and adding can each lose it, so finish with `np.where(np.isnan(x), 0x7FC0, patterns)`.
@@ -629,20 +624,20 @@ score("lab01-to_bf16", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-update_lost-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.7 The lost update (core, 1 point, 8 minutes)
 #
-# To train 16-bit weights, you add updates to them, and each sum is rounded. From 1 to 2, bf16's numbers are
-# $2^{-7}$ apart, 0.8% of 1. Add less than half of that to one of them, and the sum rounds back, now and
-# in all later steps.
+# Training adds updates to weights, and rounds each sum. From 1 to 2, bf16's numbers are $2^{-7}$ apart. Add
+# less than half of that to one of them, and the sum rounds back, now and in all later steps.
 #
-# `rounded(x, exponent_bits, mantissa_bits)` is given. It returns the nearest number in a format of 1.4,
-# ties to even; infinity past the largest.
+# `rounded(x, exponent_bits, mantissa_bits)` gives the nearest number in a format of 1.4, ties to even;
+# infinity past the largest.
 #
 # Write `update_lost(param, update, exponent_bits, mantissa_bits)`:
 # - Round `param` and `update` to the format, add them, round the sum. Return True if that is `param` (as
 #   rounded), False if it moved.
 # - Inputs are finite; formats have at most 23 mantissa bits.
+# *Points:* all or nothing.
 #
-# *Example:* in fp16, $1 + 2^{-11}$ is a tie that goes back to 1: lost. But $1 - 2^{-11}$ is a number of
-# fp16, since the gap is half as wide below a power of two.
+# *Example:* in fp16, $1 + 2^{-11}$ is a tie that goes back to 1: lost. But $1 - 2^{-11}$ is a number of fp16:
+# below a power of two, the gap halves.
 #
 # **Predict first.** Weights with a standard deviation of 0.02 get updates of 0.00001. What share of them
 # doesn't change at all, in bf16?
@@ -711,9 +706,9 @@ score("lab01-update_lost", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.8 Find the leak (core, 2 points, 8 minutes)
 #
-# `wasteful_halves` keeps 16-bit copies of fp32 tensors: it views each number as two 16-bit integers (a
-# *view* is another look at the same memory) and keeps the second, the upper half. The values are right
-# (truncated bf16). The memory is not.
+# `wasteful_halves` keeps 16-bit copies of fp32 tensors: it views each number as two 16-bit integers (a *view*
+# is another look at the same memory) and keeps the second, the upper half. The values are right (truncated
+# bf16), the memory isn't.
 #
 # **Predict first.** 16 tensors take 1 MiB each in fp32. How many MiB should be live once only their
 # halves are left?
@@ -732,7 +727,8 @@ def wasteful_halves(load, count):
     return kept
 
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab01-leak_measured", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab01-leak_measured", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# What wasteful_halves takes
 if predicted(predicted_halves_mib, question="how many MiB should the halves take?"):
     print(f"16 halves of 0.5 MiB are 8 MiB; you predicted {predicted_halves_mib} MiB")
     print(f"wasteful_halves takes {lab01.halves_rise(wasteful_halves) / 2**20:.1f} MiB at its peak")
@@ -741,10 +737,6 @@ if predicted(predicted_halves_mib, question="how many MiB should the halves take
 # Write `upper_halves(load, count)`, which returns the same without the waste:
 # - `load(i)` makes a new tensor $i$, float32, one-dimensional. Call it once per tensor, in order.
 # - At its peak, your function may hold the halves (2 bytes per number) and three whole tensors: 11 MiB here.
-#
-# *Hint:* after `kept = wasteful_halves(lambda i: torch.rand(1000), 1)`, what does
-# `kept[0].untyped_storage().nbytes()` say?
-#
 # *Points:* all or nothing.
 
 # %% nbgrader={"grade": false, "grade_id": "lab01-find_the_leak-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -805,7 +797,6 @@ score("lab01-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - Bytes per number are a choice: 4, 2, or 1.
 # - Exponent bits buy range, mantissa bits buy precision. bf16 is fp32 rounded to its upper half.
 # - The gap doubles at every power of two, so the relative gap stays about the same.
 # - `param += update` may change nothing at all. That's why lab 7 keeps an fp32 copy of the weights.
@@ -831,10 +822,8 @@ score("lab01-find_the_leak", globals())
 # Write `encode_fp32(x)`:
 # - `x` is any Python float. Return the pattern of the nearest fp32 number as an integer.
 # - From half a gap above the largest number on, $2^{128} - 2^{103}$, the answer is infinity.
-# - Below $2^{-126}$ the gap stays $2^{-149}$. Magnitudes up to $2^{-150}$ round to zero
-#   ($2^{-150}$ is a tie, and 0 is even).
-# - 0.0, $-0.0$, the infinities, and NaN (any NaN pattern) have patterns of their own: handle them
-#   separately.
+# - Below $2^{-126}$ the gap stays $2^{-149}$. Magnitudes up to $2^{-150}$, a tie, round to zero.
+# - Handle 0.0, $-0.0$, the infinities, and NaN (any NaN pattern) separately.
 # - The rules of 1.3 say what you may not use.
 #
 # *Points:* exact 1, inexact and ties 1, overflow and underflow 1, zeros, infinity, and NaN 1.
@@ -931,8 +920,7 @@ score("lab01-encode_fp32", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-stall_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.11 When a sum stops growing (stretch, 3 points, 14 minutes)
 #
-# The gap grows with a sum; the step you add doesn't. Once the step is less than half the gap (or exactly
-# half of it, while the sum's last bit is 0), it rounds away and the sum **stalls**.
+# The gap grows with a sum; the step you add doesn't. At some point it rounds away, and the sum **stalls**.
 #
 # **Predict first.** Add 0.01 a thousand times in fp16. The exact sum is 10. What do you get?
 
@@ -946,17 +934,16 @@ if predicted(predicted_sum_in_fp16, question="what is a thousand times 0.01 in f
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-stalling_sum-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the picture.** Between two powers of two, each step is rounded to the same multiple of the gap:
-# three gaps (0.0117) from 4 to 8, one (0.0078) from 8 to 16, none at 32. These errors don't
-# average out.
+# three gaps (0.0117) from 4 to 8, one (0.0078) from 8 to 16, none at 32.
 #
 # **Look at the table.** Compare each step with its last gap. What is the rule?
 #
 # Write `stall_value(step, exponent_bits, mantissa_bits)`:
-# - Start with $s = 0$. Add `step` exactly, round the sum to the format of 1.4, and repeat. Return the first
-#   $s$ that an addition doesn't change. `step` is positive and stays exact; only sums are rounded.
-# - If even the first addition is lost, the answer is 0.0; if the sum passes the largest number, `math.inf`.
-#   The stub handles both. Compute `stall` as if the format had no such limits.
-# - Don't simulate: in fp32, 0.01 takes millions of additions. Use your rule.
+# - Start with $s = 0$. Add `step` exactly, round the sum to the format, ties to even, and repeat. Return the
+#   first $s$ that an addition doesn't change. `step` is positive and stays exact; only sums are rounded.
+# - The stub handles sums that never start (0.0) or pass the largest number (`math.inf`). Compute `stall` as
+#   if the format had no such limits.
+# - Use your rule: in fp32, 0.01 takes millions of additions.
 #
 # *Example:* fp16's gap is $2^{-6} \approx 0.016$ up to 32, and $2^{-5} \approx 0.031$ from there on. 0.01 is
 # more than half of the first, less than half of the second: the answer is 32.0.
@@ -1017,15 +1004,14 @@ score("lab01-stall_value", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-careful_sum-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.12 A careful sum (stretch, 2 points, 13 minutes)
 #
-# You want the sum of a thousand numbers, but can add only in float16. Suppose you compute
-# $t = s + y$. What $s$ really gained is $t - s$; it should have gained $y$. So two more additions tell you
-# how much too much arrived: subtract that from the next element *before* you add it.
+# You can add only in float16. Suppose you compute $t = s + y$. What $s$ really gained is $t - s$; it should
+# have gained $y$. So two more additions tell you how much too much arrived: subtract that from the next
+# element *before* you add it.
 #
 # Write `careful_sum(x, add)`:
 # - `x` is a one-dimensional float16 array with $\sum \lvert x_i \rvert < 65504$. Leave it unchanged.
 # - `add(a, b)` is the only way to add: it adds in float16, counts, and returns a float. Each argument is an
-#   element of `x`, a number that `add` returned, the negative of one of these, or 0. Looking, comparing,
-#   and sorting are free.
+#   element of `x`, a number that `add` returned, the negative of one, or 0. Comparing and sorting are free.
 # - Return a number that `add` returned; 0.0 for an empty `x`. Call `add` at most 4 times per element.
 # - The error is at most $4 \cdot 2^{-11} \sum \lvert x_i \rvert + 2^{-25}$ on **every** array of up to 1000
 #   elements. All or nothing.
@@ -1109,5 +1095,4 @@ score("lab01-careful_sum", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What the stretch adds
 #
-# - Positive patterns are in the order of their values.
 # - In fp16, steps of 0.01 stall at 32; a compensated sum (Kahan, 1965) carries on.

@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
-#     cell_metadata_filter: nbgrader,tags,slideshow,-all
+#     cell_metadata_filter: nbgrader,tags,slideshow,jupyter,-all
 #     notebook_metadata_filter: kernelspec,-jupytext.text_representation.jupytext_version
 #     text_representation:
 #       extension: .py
@@ -42,7 +42,7 @@
 #
 # The core stands alone; 2.1 includes two minutes for this page. In each exercise you **predict** (not
 # graded), **write** a function, **measure**, and **explain** the difference to yourself. Measurements wait
-# for your prediction.
+# for your prediction. Self-checks are collapsed to one line; a click opens a collapsed cell.
 #
 # All functions return whole **bytes**, never GB. 1 GB is $10^9$ bytes; 1 GiB is $2^{30}$, 7.4% more. If
 # there is a GPU, "this machine" means its memory.

@@ -57,7 +57,13 @@ from tqdm.auto import tqdm
 import peakmem
 from peakmem import plots
 from peakmem.labs import Case, close, predicted, self_check, show_figure
-from peakmem.labs.lab04 import keep_arguments, kept_arguments, segment_sliders
+from peakmem.labs.lab04 import (
+    forward_and_backward,
+    keep_arguments,
+    kept_arguments,
+    new_chain,
+    segment_sliders,
+)
 from peakmem.meter import MemoryMeter
 from peakmem.probes import lab04
 
@@ -351,36 +357,8 @@ score("lab04-checkpoint", globals())
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab04-budget", "locked": true, "schema_version": 3, "solution": false, "task": false}
-class Layer(nn.Module):
-    """tanh(x * scale), `times` times: each saves one result, which is the next one's input."""
-
-    def __init__(self, width, times=1):
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(width))
-        self.times = times
-
-    def forward(self, x):
-        for _ in range(self.times):
-            x = torch.tanh(x * self.scale)
-        return x
-
-
-def new_chain(n_layers, width=512, times=1):
-    """Return layers and an input; the input and each result take 1 MiB for a width of 512."""
-    layers = nn.ModuleList(Layer(width, times) for _ in range(n_layers)).to(DEVICE)
-    return layers, torch.randn(width, width, device=DEVICE, requires_grad=True)
-
-
-def forward_and_backward(run, layers, x, extra_bytes=None):
-    """Return the meter on one pass of run(layers, x); `extra_bytes` is its budget."""
-    with MemoryMeter(DEVICE).track(layers, x) as before:
-        pass
-    budget = None if extra_bytes is None else before.baseline_bytes + extra_bytes
-    with MemoryMeter(DEVICE, budget_bytes=budget).track(layers, x) as meter:
-        run(layers, x).sum().backward()
-    return meter
-
-
+# new_chain(n) gives n layers, each tanh(x * scale), and an input. The input takes 1 MiB, and so does
+# the one result that a layer saves. forward_and_backward(run, layers, x, extra_bytes) meters a pass.
 def keep_all(layers, x):
     for layer in layers:
         x = layer(x)
@@ -457,16 +435,16 @@ def run_in_segments(layers, x: torch.Tensor, segment_length: int) -> torch.Tenso
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab04-run_in_segments-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 4.2, segments
-class Noting(Layer):
+class Noting(nn.Module):
     """A layer that records its number in a list."""
 
-    def __init__(self, number, calls, width=3):
-        super().__init__(width)
+    def __init__(self, number, calls):
+        super().__init__()
         self.number, self.calls = number, calls
 
     def forward(self, x):
         self.calls.append(self.number)
-        return super().forward(x)
+        return torch.tanh(x)
 
 
 def called(n, k):

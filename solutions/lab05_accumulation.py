@@ -242,7 +242,8 @@ score("lab05-accumulate_gradients", globals())
 predicted_fall = None  # your prediction, a number
 
 
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab05-fits", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab05-fits", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# The peaks of 32 samples by your micro-batches, and how far the gradients differ
 def by_micro_batches(m):
     """Return a backward of the whole batch, m samples at a time, using your function."""
     return lambda model, tokens, labels: accumulate_gradients(model, mean_loss, tokens, labels, m)

@@ -1,7 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
-#     cell_metadata_filter: nbgrader,tags,slideshow,-all
+#     cell_metadata_filter: nbgrader,tags,slideshow,jupyter,-all
 #     notebook_metadata_filter: kernelspec,-jupytext.text_representation.jupytext_version
 #     text_representation:
 #       extension: .py
@@ -41,7 +41,8 @@
 #
 # Without a CUDA GPU, 6.9 and its points are left out.
 
-# %% nbgrader={"grade": false, "grade_id": "lab06-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab06-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# What this lab imports, and its device
 import gc
 import itertools
 import math
@@ -58,12 +59,16 @@ import peakmem
 from peakmem.execute.rehearsal import Work, rehearse
 from peakmem.labs import Case, close, predicted, self_check, show_figure
 from peakmem.labs.lab06 import (
+    ACTIVATION,
+    BLOCKS,
+    WIDTH,
     HostLinear,
     adam_update_,
     best_seconds,
     choice_sliders,
     link_and_compute,
     simulate_plan,
+    train_chain,
 )
 from peakmem.meter import MemoryMeter, measure_call
 from peakmem.show.plots.lab06 import draw_break_even, draw_live_bytes, draw_runs
@@ -880,32 +885,15 @@ score("lab06-find_the_leak", globals())
 # Here is a chain that doesn't fit: twelve blocks, and room for seven activations.
 
 # %% tags=["raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-does-not-fit", "locked": true, "schema_version": 3, "solution": false, "task": false}
-ROWS, WIDTH, BLOCKS = 8192, 64, 12
-ACTIVATION = ROWS * WIDTH * 4  # bytes
-BUDGET = 7 * ACTIVATION
+# train_chain(swap, host, budget) runs y = tanh(y @ weight) for each block under `swap(host)`, then
+# backward, and returns the meter.
+BUDGET = 7 * ACTIVATION  # bytes
 
 
 @contextmanager
 def keep_all(host):
     """Swap nothing: what autograd saves stays on the device."""
     yield
-
-
-def train_chain(swap, host, budget=None):
-    """Run forward under `swap(host)` and then backward, within a budget; return the meter."""
-    room = torch.cuda.memory_allocated() if DEVICE == "cuda" else 0
-    weights = [nn.Parameter(torch.eye(WIDTH, device=DEVICE)) for _ in range(BLOCKS)]
-    x = torch.ones(ROWS, WIDTH, device=DEVICE)
-    meter = MemoryMeter(DEVICE, None if budget is None else budget + room).track(x, weights)
-    with meter:
-        with swap(host):
-            y = x
-            for weight in weights:
-                y = torch.tanh(y @ weight)
-            loss = y.sum()
-        del y
-        loss.backward()
-    return meter
 
 
 try:

@@ -24,7 +24,7 @@ from autograder.base.errors import AutograderError
 from autograder.content import find_lab
 from autograder.notebooks.stamp import digest, recorded, write_record
 
-__all__ = ["BuildError", "build", "check", "find_sources", "read_source"]
+__all__ = ["BuildError", "build", "check", "find_sources", "is_self_check", "read_source"]
 
 
 class BuildError(AutograderError, ValueError):
@@ -161,8 +161,17 @@ def find_sources(course: Course, labs: Iterable[str] | None) -> list[Path]:
     return [there[name] for name in wanted]
 
 
+def is_self_check(cell: NotebookNode) -> bool:
+    """Return whether this is a self-check, which JupyterLab opens collapsed to its first line.
+
+    It is read less often than it is run, and it may hold what a prediction above it asks for.
+    """
+    grade_id = str(cell.metadata.get("nbgrader", {}).get("grade_id"))
+    return cell.cell_type == "code" and grade_id.endswith("-check")
+
+
 def read_source(text: str, number: str) -> NotebookNode:
-    """Return a percent source as a notebook with reproducible cell ids."""
+    """Return a percent source as a notebook: cell ids are reproducible, self-checks collapsed."""
     notebook: NotebookNode = jupytext.reads(text, fmt="py:percent")
     # jupytext's pairing would put solutions back into a release opened beside its .py file.
     notebook.metadata = NotebookNode(kernelspec=notebook.metadata.get("kernelspec", {}))
@@ -172,6 +181,8 @@ def read_source(text: str, number: str) -> NotebookNode:
         if grade_id is None:
             unnamed += 1
         cell["id"] = grade_id or f"{number}-cell-{unnamed}"
+        if is_self_check(cell):
+            cell.metadata["jupyter"] = NotebookNode(source_hidden=True)
     write_record(notebook)
     return notebook
 

@@ -19,7 +19,7 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.authoring.build import BuildError, build, find_sources, read_source
+from autograder.authoring.build import BuildError, build, find_sources, is_self_check, read_source
 from autograder.base.course import Course
 from autograder.notebooks.stamp import KEPT, content, digest, recorded
 
@@ -98,8 +98,10 @@ def _carry(text: str, old: NotebookNode, notebook: NotebookNode, label: str) -> 
 
 def _as_in_sources(cell: NotebookNode, twin: NotebookNode | None) -> NotebookNode:
     """A changed cell with the metadata that sources keep, in the order of the old cell's."""
-    order = [key for key in twin.metadata if key in KEPT] if twin is not None else []
+    order = list(twin.metadata) if twin is not None else []
     kept = content(cell)["metadata"]
+    if "jupyter" in order and not is_self_check(twin):
+        kept["jupyter"] = twin.metadata["jupyter"]  # the source collapses this cell
     metadata = {key: kept[key] for key in dict.fromkeys([*order, *KEPT]) if key in kept}
     return NotebookNode(
         cell_type=cell.cell_type, source=cell.source.rstrip(), metadata=NotebookNode(metadata)

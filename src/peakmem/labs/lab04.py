@@ -1,4 +1,4 @@
-"""Lab 4's helpers: a checkpoint's arguments, and sliders for the peak over the segment length."""
+"""Lab 4's helpers: a checkpoint's arguments, a chain and its peak, and sliders for the peak."""
 
 from __future__ import annotations
 
@@ -9,8 +9,17 @@ from peakmem.show.explore import explore
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch import Tensor, nn
 
-__all__ = ["keep_arguments", "kept_arguments", "segment_sliders"]
+    from peakmem.measure.meter import MemoryMeter
+
+__all__ = [
+    "forward_and_backward",
+    "keep_arguments",
+    "kept_arguments",
+    "new_chain",
+    "segment_sliders",
+]
 
 
 def keep_arguments(ctx: Any, args: Sequence[Any]) -> None:
@@ -30,6 +39,52 @@ def kept_arguments(ctx: Any) -> list[Any]:
     leaves = (tensor.detach().requires_grad_(tensor.requires_grad) for tensor in ctx.saved_tensors)
     others = iter(ctx.others)
     return [next(leaves) if is_tensor else next(others) for is_tensor in ctx.is_tensor]
+
+
+def new_chain(n_layers: int, width: int = 512, times: int = 1) -> tuple[nn.ModuleList, Tensor]:
+    """Return layers and an input, `width` by `width`, on the GPU if there is one.
+
+    A layer is tanh(x * scale), `times` times: each saves one result, which is the next one's input.
+    The input and each result take 1 MiB for a width of 512.
+    """
+    import torch
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(width))
+
+        def forward(self, x: Tensor) -> Tensor:
+            for _ in range(times):
+                x = torch.tanh(x * self.scale)
+            return x
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    layers = nn.ModuleList(Layer() for _ in range(n_layers)).to(device)
+    return layers, torch.randn(width, width, device=device, requires_grad=True)
+
+
+def forward_and_backward(
+    run: Callable[[nn.ModuleList, Tensor], Tensor],
+    layers: nn.ModuleList,
+    x: Tensor,
+    extra_bytes: int | None = None,
+) -> MemoryMeter:
+    """Return the meter of one pass of run(layers, x), forward and backward.
+
+    `extra_bytes` is its budget beside the layers and the input. Raises OutOfMemory if it takes
+    more.
+    """
+    from peakmem.measure.meter import MemoryMeter
+
+    device = x.device.type
+    with MemoryMeter(device).track(layers, x) as before:
+        pass
+    budget = None if extra_bytes is None else before.baseline_bytes + extra_bytes
+    with MemoryMeter(device, budget_bytes=budget).track(layers, x) as meter:
+        run(layers, x).sum().backward()
+    return meter
 
 
 def segment_sliders(peak_activations: Callable[..., float]) -> Any:

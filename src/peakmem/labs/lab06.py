@@ -1,9 +1,10 @@
-"""What lab 6's notebook calls: its arithmetic, its simulated plans, its clocks and its sliders."""
+"""What lab 6's notebook calls: its arithmetic, its chain, its plans, its clocks and its sliders."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,17 +18,24 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from peakmem.execute.host_memory import HostTier
+    from peakmem.measure.meter import MemoryMeter
 
 __all__ = [
+    "ACTIVATION",
+    "BLOCKS",
+    "WIDTH",
     "HostLinear",
     "adam_update_",
     "best_seconds",
     "choice_sliders",
     "link_and_compute",
     "simulate_plan",
+    "train_chain",
 ]
 
 _MIB = 2**20
+ROWS, WIDTH, BLOCKS = 8192, 64, 12
+ACTIVATION = ROWS * WIDTH * 4  # bytes
 
 
 def adam_update_(
@@ -80,6 +88,36 @@ def simulate_plan(
         )
     treatments = cast("list[Treatment]", plan)
     return simulate(chain, treated(chain, treatments, budget_bytes, link_bytes_per_s))
+
+
+def train_chain(
+    swap: Callable[[HostTier], AbstractContextManager[object]],
+    host: HostTier,
+    budget: int | None = None,
+) -> MemoryMeter:
+    """Run a chain of BLOCKS blocks forward under `swap(host)`, then backward; return the meter.
+
+    A block is y = tanh(y @ weight). Raises OutOfMemory if more than `budget` bytes are live.
+    """
+    import torch
+    from torch import nn
+
+    from peakmem.measure.meter import MemoryMeter
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    room = torch.cuda.memory_allocated() if device == "cuda" else 0
+    weights = [nn.Parameter(torch.eye(WIDTH, device=device)) for _ in range(BLOCKS)]
+    x = torch.ones(ROWS, WIDTH, device=device)
+    meter = MemoryMeter(device, None if budget is None else budget + room).track(x, weights)
+    with meter:
+        with swap(host):
+            y = x
+            for weight in weights:
+                y = torch.tanh(y @ weight)
+            loss = y.sum()
+        del y
+        loss.backward()
+    return meter
 
 
 class HostLinear:

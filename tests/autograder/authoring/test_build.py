@@ -106,6 +106,32 @@ def test_tags_reach_the_release(course: Path) -> None:
 
 
 @pytest.mark.parametrize("lab", LABS)
+def test_self_checks_are_collapsed_in_both_notebooks_and_nothing_asks_for_it(lab: str) -> None:
+    for folder in ("solutions", "labs"):
+        cells = nbformat.read(REPOSITORY / folder / lab / f"{lab}.ipynb", as_version=4).cells
+        checks = [cell for cell in cells if cell.id.endswith("-check")]
+        assert checks
+        for cell in checks:
+            assert cell.metadata.jupyter == {"source_hidden": True}, cell.id
+    headers = source_of(REPOSITORY, lab).read_text().splitlines()
+    assert not [line for line in headers if '-check"' in line and "source_hidden" in line]
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_long_given_cells_are_collapsed(lab: str) -> None:
+    """A student reads the code of exercises, of leaks and of imports, and little else."""
+    notebook = REPOSITORY / "labs" / lab / f"{lab}.ipynb"
+    long = [
+        cell.id
+        for cell in nbformat.read(notebook, as_version=4).cells
+        if cell.cell_type == "code" and len(cell.source.splitlines()) > 24
+        if not cell.metadata.get("jupyter", {}).get("source_hidden")
+        if not cell.id.endswith(("-solution", "-setup", "-leak"))
+    ]
+    assert long == []
+
+
+@pytest.mark.parametrize("lab", LABS)
 def test_a_release_holds_nothing_hidden(lab: str) -> None:
     release = REPOSITORY / "labs" / lab / f"{lab}.ipynb"
     cells = nbformat.read(release, as_version=4).cells

@@ -108,6 +108,15 @@ def test_running_it_is_no_edit(course: Path) -> None:
     assert b"printed by a run" not in notebook_of(course).read_bytes()
 
 
+def test_an_edited_cell_stays_collapsed_if_its_source_says_so(course: Path) -> None:
+    before = source_of(course).read_text()
+    add_text(course, "lab05-time", "  # edited")
+    add_text(course, f"{TASK}-check", "  # edited")
+    assert len(pull(Course(course), LAB)) == 2
+    assert len(changed_lines(before, source_of(course).read_text())) == 4, "no header changed"
+    assert check(Course(course)) == []
+
+
 def test_points_and_text_change_their_lines_only(course: Path) -> None:
     def change(by_id: dict[str, NotebookNode], _: object) -> None:
         by_id["lab05-explain"].metadata.nbgrader.update(points=3)
