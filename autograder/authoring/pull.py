@@ -100,7 +100,7 @@ def _as_in_sources(cell: NotebookNode, twin: NotebookNode | None) -> NotebookNod
     """A changed cell with the metadata that sources keep, in the order of the old cell's."""
     order = list(twin.metadata) if twin is not None else []
     kept = content(cell)["metadata"]
-    if "jupyter" in order and not is_self_check(twin):
+    if twin is not None and "jupyter" in order and not is_self_check(twin):
         kept["jupyter"] = twin.metadata["jupyter"]  # the source collapses this cell
     metadata = {key: kept[key] for key in dict.fromkeys([*order, *KEPT]) if key in kept}
     return NotebookNode(

@@ -116,7 +116,7 @@ def train_chain(
                 y = torch.tanh(y @ weight)
             loss = y.sum()
         del y
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
     return meter
 
 

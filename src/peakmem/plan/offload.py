@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import get_args
 
 from peakmem.core.errors import Infeasible
@@ -27,10 +27,11 @@ from peakmem.plan.rotor import optimal
 from peakmem.plan.simulator import simulate
 from peakmem.plan.treatments import Treatment, Treatments, draft_of
 
-__all__ = ["joint", "with_offload"]
+__all__ = ["joint", "joint_in_pieces", "with_offload"]
 
 EXHAUSTIVE = 8  # stages
 _TRIES = 1500  # the most simulations that the search of a longer chain may take
+_PIECE = 64  # tries between two yields
 
 
 def with_offload(chain: Chain, budget_bytes: int, link_bytes_per_s: float) -> Plan:
@@ -48,10 +49,11 @@ def with_offload(chain: Chain, budget_bytes: int, link_bytes_per_s: float) -> Pl
     ((8.0, 30), 2)
     """
     search = _Search(chain, budget_bytes, link_bytes_per_s, "with offload", ("keep", "swap"))
-    plan = search.run()
-    if plan is None:
+    for _ in search.pieces():
+        pass
+    if search.best is None:
         raise infeasible("swaps", budget_bytes, search.least_bytes)
-    return plan
+    return search.best
 
 
 def joint(chain: Chain, budget_bytes: int, link_bytes_per_s: float) -> Plan:
@@ -67,6 +69,23 @@ def joint(chain: Chain, budget_bytes: int, link_bytes_per_s: float) -> Plan:
     >>> [simulate(chain, plan).makespan for plan in plans], len(plans[1].copies)
     ([38.0, 28.0], 4)
     """
+    pieces = joint_in_pieces(chain, budget_bytes, link_bytes_per_s)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            plan: Plan = end.value
+            return plan
+
+
+def joint_in_pieces(
+    chain: Chain, budget_bytes: int, link_bytes_per_s: float
+) -> Generator[None, None, Plan]:
+    """Search for `joint`'s plan, and return it; yield every few milliseconds.
+
+    A calculator then stays live: a search for 8 stages may take most of a second. Raises as
+    `joint` does.
+    """
     search = _Search(chain, budget_bytes, link_bytes_per_s, "joint", get_args(Treatment))
     try:
         search.consider(optimal(chain, budget_bytes))
@@ -74,7 +93,8 @@ def joint(chain: Chain, budget_bytes: int, link_bytes_per_s: float) -> Plan:
         search.least_bytes = error.least_budget_bytes or 0
     with contextlib.suppress(Infeasible):  # its treatments are among the joint ones
         search.consider(with_offload(chain, budget_bytes, link_bytes_per_s))
-    plan = search.run()
+    yield from search.pieces()
+    plan = search.best
     if plan is None:
         raise infeasible("recomputation and swaps", budget_bytes, search.least_bytes)
     return Plan("joint", plan.steps, plan.copies, link_bytes_per_s, budget_bytes)
@@ -127,27 +147,29 @@ class _Search:
             return False
         return self.consider(draft.plan(self.name, self.budget_bytes, self.link))
 
-    def run(self) -> Plan | None:
-        """Search, and return the best plan, or None if nothing fits."""
+    def pieces(self) -> Iterator[None]:
+        """Search, and yield between two pieces; afterwards `best` is None if nothing fits."""
         n = len(self.chain)
         if n <= EXHAUSTIVE:
-            for treatments in itertools.product(self.alphabet, repeat=n - 1):
+            for tries, treatments in enumerate(itertools.product(self.alphabet, repeat=n - 1)):
+                if tries % _PIECE == 0:
+                    yield
                 if not _twice(treatments):
                     self.attempt((*treatments, "keep"))
-            return self.best
+            return
         current: Treatments | None = None
         for treatments in self.starts():
             current = treatments if self.attempt(treatments) or current is None else current
         improved = True
         while improved and current is not None:
             improved = False
+            yield
             for i, treatment in itertools.product(range(n - 1), self.alphabet):
                 if len(self.tried) > _TRIES:
-                    return self.best
+                    return
                 changed = (*current[:i], treatment, *current[i + 1 :])
                 if self.attempt(changed):
                     current, improved = changed, True
-        return self.best
 
     def starts(self) -> Iterator[Treatments]:
         """Yield starting points: the first stages swapped, the others kept or recomputed."""

@@ -212,10 +212,14 @@ class Calculator(ipywidgets.VBox):  # type: ignore[misc]
             return
         for part in (self._words, self._result):
             part.layout.display = "" if self.shown else "none"
+        self._put(result)
+        self._go_on_later()
+
+    def _put(self, result: Result) -> None:
+        """Put a result's words and picture in their places; `later()` may do so again."""
         guessed = self._guess.beside(result.figure) if self._guess else ""
         self._text.value = f"<div>{guessed}{result.text}</div>"
         self._picture.value = result.picture
-        self._go_on_later()
 
     def _go_on_later(self) -> None:
         """Run `later()` when the kernel is idle; a change before its end restarts it."""

@@ -1,7 +1,11 @@
-"""Calculator of swapping: saved tensors go to the host and back while compute runs."""
+"""Calculator of swapping: saved tensors go to the host and back while compute runs.
+
+Plans that swap and recompute take a longer search, so their row follows later.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import ipywidgets
@@ -10,7 +14,7 @@ import traitlets
 from peakmem.core.errors import Infeasible
 from peakmem.core.units import GB, MB
 from peakmem.plan.chain import Chain, Stage
-from peakmem.plan.offload import with_offload
+from peakmem.plan.offload import joint_in_pieces, with_offload
 from peakmem.plan.plan import Plan
 from peakmem.plan.rotor import optimal
 from peakmem.plan.segments import keep_all
@@ -22,18 +26,20 @@ from peakmem.show.widgets.parts import table
 
 __all__ = ["swap"]
 
-_PLANS = ("keep all", "swap", "recompute")
+_PLANS = ("keep all", "swap", "recompute", "both")
 _COLOURS = {
     **dict.fromkeys(("keep", "checkpoint", "drop"), svg.COLOURS[4]),
     "backward": svg.COLOURS[5],
     "out": svg.COLOURS[2],
     "in": svg.COLOURS[1],
 }
+_Asked = tuple[Chain, int, int]
+_Outcome = Simulation | str  # a sentence says why no such plan fits
 _NAMES = {"keep": "forward", "checkpoint": "forward", "drop": "forward"}
 
 
 def swap(*, predict: bool = False) -> Calculator:
-    """Return a calculator that keeps, swaps or recomputes stages' saved tensors.
+    """Return a calculator that keeps, swaps or recomputes stages' saved tensors, or does both.
 
     Traits: plan, stages (2 to 8), saved_mb (per stage), forward_ms (per stage; backward takes twice
     as long), link (GB per second), budget (percent of the peak of keeping all). With `predict`, the
@@ -51,6 +57,7 @@ class _Swap(Calculator):
     budget = traitlets.Int(50)
 
     def __init__(self, predict: bool) -> None:
+        self._both: dict[_Asked, _Outcome] = {}  # the last search, kept while only the plan changes
         field = ipywidgets.BoundedFloatText  # a slider would round what a preset sets
         super().__init__(
             {
@@ -70,20 +77,39 @@ class _Swap(Calculator):
         )
 
     def answer(self) -> Result:
-        chain = _chain(self.stages, self.saved_mb, self.forward_ms)
-        most = simulate(chain, keep_all(chain)).peak_bytes
-        budget = self.budget * most // 100
-        link = int(self.link * GB)
-        runs = {name: _run(chain, name, budget, link) for name in _PLANS}
+        chain, budget, link = asked = self._asked()
+        runs: dict[str, _Outcome | None] = {
+            name: _run(chain, name, budget, link) for name in _PLANS if name != "both"
+        }
+        runs["both"] = self._both.get(asked)
         rows = [(name, *_in_words(run, budget)) for name, run in runs.items()]
         copy_ms = 1000 * chain.stages[0].saved_bytes / link
         words = table(rows, ("plan", "one step", "peak", f"in {budget / MB:,.0f} MB"))
         words += f"<p>{_rule(copy_ms, self.forward_ms)}</p>"
         swapped, chosen = runs["swap"], runs[self.plan]
         figure = (1000 * swapped.makespan, "ms") if isinstance(swapped, Simulation) else None
-        if not isinstance(chosen, Simulation):
-            return Result(f"{words}<p><b>{self.plan}</b>: {chosen}</p>", figure=figure)
-        return Result(words, _draw(chosen, budget, self.plan), figure)
+        if isinstance(chosen, str):
+            words += f"<p><b>{self.plan}</b>: {chosen}</p>"
+        picture = _draw(chosen, budget, self.plan) if isinstance(chosen, Simulation) else ""
+        return Result(words, picture, figure)
+
+    def later(self) -> Iterator[None]:
+        """Search for a plan that swaps and recomputes, and show it."""
+        chain, budget, link = asked = self._asked()
+        if asked in self._both:
+            return
+        try:
+            plan = yield from joint_in_pieces(chain, budget, link)
+            self._both = {asked: simulate(chain, plan)}
+        except Infeasible as error:
+            self._both = {asked: str(error)}
+        self._put(self.answer())
+
+    def _asked(self) -> _Asked:
+        """The chain, the budget in bytes, and the link's bytes per second."""
+        chain = _chain(self.stages, self.saved_mb, self.forward_ms)
+        most = simulate(chain, keep_all(chain)).peak_bytes
+        return chain, self.budget * most // 100, int(self.link * GB)
 
 
 @lru_cache(maxsize=64)
@@ -95,7 +121,7 @@ def _chain(n: int, saved_mb: int, forward_ms: float) -> Chain:
 
 
 @lru_cache(maxsize=256)
-def _run(chain: Chain, name: str, budget_bytes: int, link: int) -> Simulation | str:
+def _run(chain: Chain, name: str, budget_bytes: int, link: int) -> _Outcome:
     """Return a plan's simulation, or the sentence that says why no such plan fits."""
     try:
         return simulate(chain, _plan(chain, name, budget_bytes, link))
@@ -111,7 +137,9 @@ def _plan(chain: Chain, name: str, budget_bytes: int, link: int) -> Plan:
     return keep_all(chain)
 
 
-def _in_words(run: Simulation | str, budget_bytes: int) -> tuple[str, str, str]:
+def _in_words(run: _Outcome | None, budget_bytes: int) -> tuple[str, str, str]:
+    if run is None:
+        return "...", "...", "..."
     if isinstance(run, str):
         return "-", "-", "does not fit"
     fits = "fits" if run.peak_bytes <= budget_bytes else "does not fit"
