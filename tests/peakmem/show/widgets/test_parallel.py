@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from peakmem.scale.pipelines import schedule
 from peakmem.show.widgets import pipelines, scaling, zero
 from peakmem.specs.hardware import ACCELERATORS
+
+REPOSITORY = Path(__file__).resolve().parents[4]
 
 
 @pytest.mark.parametrize("name", ["gpipe", "1f1b", "varuna"])
@@ -21,6 +24,36 @@ def test_the_table_is_the_schedules(name: str) -> None:
     assert f">{found.slots}</td>" in calculator._text.value
     assert f"{found.bubble_fraction:.1%}" in calculator._text.value
     assert calculator._picture.value.count("<title>stage ") == len(found.operations)
+
+
+def test_lecture_2_asks_for_a_bubble_that_the_slider_reaches_but_does_not_begin_with() -> None:
+    lecture = (REPOSITORY / "lectures/lecture2_speed.ipynb").read_text("utf-8")
+    asked = (
+        "With 4 stages under GPipe, how many micro-batches make the bubble smaller than an eighth?"
+    )
+    assert asked in lecture
+    calculator = pipelines()
+    assert (calculator.name, calculator.stages) == ("gpipe", 4)
+    most = calculator._controls["micro_batches"].max
+    bubbles = {m: _bubble(calculator, m) for m in range(1, most + 1)}
+    enough = [m for m, bubble in bubbles.items() if bubble < 1 / 8]
+    assert enough
+    assert min(enough) > calculator._first["micro_batches"] + 3
+
+
+def test_the_bibliography_gives_the_bubble_with_and_without_recomputation() -> None:
+    calculator = pipelines()
+    shares = (schedule("gpipe", 4, 5, recompute=False).bubble_fraction, _bubble(calculator, 5))
+    assert calculator.micro_batches == 5
+    text = (REPOSITORY / "docs/bibliography.md").read_text("utf-8")
+    first, second = (f"{share:.1%}" for share in shares)
+    assert f"{first} for $p = 4$ and $m = 5$; {second} in GPipe with recomputation" in text
+
+
+def _bubble(calculator: Any, micro_batches: int) -> float:
+    calculator.micro_batches = micro_batches
+    percent, _ = calculator.answer().figure
+    return float(percent) / 100
 
 
 def test_varuna_without_recomputation_is_a_sentence() -> None:
