@@ -72,6 +72,8 @@ peakmem.lab("lab02_sizing")
 # Write `weight_bytes(n_params, dtype)`: bytes, rounded up to a whole number. Use `//`: a float has 53 bits,
 # and a byte count may have more.
 #
+# *Points:* all or nothing.
+#
 # *Example:* 3 int4 weights are 12 bits, which take 2 bytes.
 #
 # **Predict first.** How many GB do GPT-3's 175 billion weights take in fp16? How many machines like this
@@ -276,6 +278,8 @@ GPT3_TABLE = [
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Write `inconsistent_rows(table)`: the set of **names** of the rows where it isn't.
+#
+# *Points:* all or nothing.
 #
 # *Example:* 12 heads of 64 are 768 wide. With d_model 770, that row is inconsistent.
 #
@@ -502,12 +506,21 @@ one_layer, two_layers = (
     SimpleNamespace(n_layers=n, d_model=2, n_heads=1, vocab=10, context=5) for n in (1, 2)
 )
 others = {"d_model": 3, "n_heads": 2, "vocab": 11, "context": 6}
+
+
+def case_of(seq, shape, budget):
+    """Name a case by what differs from one layer."""
+    usual = vars(one_layer)
+    differs = [f"{name} {size}" for name, size in vars(shape).items() if size != usual[name]]
+    return ", ".join([f"{seq} tokens", f"{budget} bytes", *differs])
+
+
 # 108 parameters take 1728 bytes; a sequence of 3 tokens keeps 34 * 3 * 2 + 5 * 3 * 3 = 249
 self_check(
     largest_batch,
     [
         Case(
-            (seq, shape, budget), expected, hint, label=f"{seq} tokens, {budget} bytes: {expected}"
+            (seq, shape, budget), expected, hint, label=f"{case_of(seq, shape, budget)}: {expected}"
         )
         for seq, shape, budget, expected, hint in [
             (
@@ -579,6 +592,12 @@ score("lab02-largest_batch", globals())
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-memory_over_length", "locked": true, "schema_version": 3, "solution": false, "task": false}
 lab02.show_memory_over_length(gpt_parameters, layer_activation_bytes)
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-sliders-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **Play with it.** When the sequence doubles, does half the batch fit?
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-sliders", "locked": true, "schema_version": 3, "solution": false, "task": false}
+lab02.memory_sliders(gpt_parameters, layer_activation_bytes)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-eight-models-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Predict first.** Which is the largest of the eight GPT-3 models that an 80 GB H100 can train, with
@@ -821,13 +840,6 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 #
 # The core ends here. The stretch predicts real steps.
 
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-sliders-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Play with it,** if you have a minute left. These sliders call your functions. When the sequence doubles,
-# does half the batch fit?
-
-# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-sliders", "locked": true, "schema_version": 3, "solution": false, "task": false}
-lab02.memory_sliders(gpt_parameters, layer_activation_bytes)
-
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-activation_elements-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.9 What an operation outputs (stretch, 1 point, 4 minutes)
 #
@@ -839,6 +851,8 @@ lab02.memory_sliders(gpt_parameters, layer_activation_bytes)
 #
 # Write `activation_elements(op, **dims)`: the number of elements of the **output** alone. Dimensions come by
 # name, in any order. Any other op raises `ValueError`.
+#
+# *Points:* all or nothing.
 #
 # *Example:* `activation_elements("conv2d", bs=2, nc=64, wo=112, ho=112)` is 1,605,632.
 #
@@ -944,6 +958,8 @@ score("lab02-activation_elements", globals())
 # **boundary** to the next: d_model numbers per token.
 #
 # Write `boundary_bytes(n_layers, tokens, d_model, bytes_per_element)`: `n_layers` boundaries, exact bytes.
+#
+# *Points:* all or nothing.
 #
 # *Example:* 3 layers, 10 tokens, 4 numbers each in fp16: $3 \cdot 10 \cdot 4 \cdot 2 = 240$.
 #
@@ -1093,12 +1109,12 @@ score("lab02-find_the_leak", globals())
 lab02.show_kept()
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-variants-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# How many d per token does a layer keep? How many come after the layers? Count only rows that are given in d. The
-# small ones are token numbers, each norm's mean and inverse deviation, and (8, 4, 64), one number per token
-# and head.
+# How many d per token does a layer keep? How many come after the layers? Count only rows that are given in d.
+# The small ones are token numbers, each norm's mean and inverse deviation, and (8, 4, 64), one per token and
+# head.
 #
-# Some models write the function GELU out in simple operators: `0.5 * x * (1 + tanh(...))`. The paper's layer
-# (2.4, flash) keeps 34 bytes per $sbh$.
+# Some models write GELU out in simple operators: `0.5 * x * (1 + tanh(...))`. The paper's layer (2.4, flash)
+# keeps 34 bytes per $sbh$.
 #
 # **Predict first.** In float32, how many bytes per $sbh$ does a layer keep with GELU written out?
 
@@ -1111,8 +1127,8 @@ if predicted(predicted_written_out, question="how many bytes per sbh?"):
     print(f"you predicted {predicted_written_out} bytes per sbh, GELU written out in float32")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-two-steps-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Writing GELU out costs a factor of 1.75 (56 to 32, 112 to 64), for the same mathematics. *Ask of any formula
-# which implementation it counted.*
+# Writing GELU out costs a factor of 1.75, for the same mathematics. *Ask of any formula which implementation
+# it counted.*
 #
 # **2. When it peaks.** Two real steps, one with many tokens, one with many parameters.
 #
@@ -1128,9 +1144,9 @@ if predicted(predicted_where_tokens, predicted_where_parameters, question="in wh
     print(f"you predicted {predicted_where_tokens} and {predicted_where_parameters}")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-predict_training-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **3. What is live there.** The lists show two points in time: the logits' gradient, and the optimizer's step.
-# Which components are there at each? How many tensors of the logits' size are live at the first, and how many
-# temporaries of which parameter's size at the second? (The end of backward never needs more: ignore it.)
+# **3. What is live there.** Each list shows a peak. At which two points in time? Which components are live at
+# each, how many tensors of the logits' size, how many temporaries of which parameter's size? (The end of
+# backward never needs more: ignore it.)
 #
 # Write `predict_training(shape, batch, seq)`. The stub makes a dict of these, in bytes:
 #
@@ -1141,10 +1157,10 @@ if predicted(predicted_where_tokens, predicted_where_parameters, question="in wh
 # | `optimizer` | Adam's two moments; a counter of 4 bytes per parameter tensor: 12 in a layer, 4 others |
 # | `saved_activations` | at the end of forward, without logits |
 # | `logits` | what the loss keeps of them: one tensor |
-# | `peak` | the larger of the two points in time, for any shape |
+# | `peak` | the larger of the two points you found, for any shape |
 #
-# Leave `at_logits` and `in_step` at 0 until the others pass. Each is a sum of components and a few
-# equal tensors. Don't run the model. Check which parameter tensor is the largest if the vocabulary is small.
+# Leave `at_first_point` and `at_second_point` at 0 until the others pass. Each is a sum of components and a
+# few equal tensors. Don't run the model. Which parameter tensor is the largest if the vocabulary is small?
 #
 # *Points:* components 2 (`saved_activations` within 1%, the others exact), peak within 5% of the meter 1,
 # within 1% another 1.
@@ -1158,14 +1174,16 @@ def predict_training(shape: SimpleNamespace, batch: int, seq: int) -> dict[str, 
     """Return the bytes of one training step by component, and its peak."""
     d, tokens = shape.d_model, batch * seq
     counted = gpt_parameters(shape.n_layers, d, shape.vocab, shape.context)
+    parameters = gradients = optimizer = saved = logits = 0
+    at_first_point = at_second_point = 0  # the two points in time
     ### BEGIN SOLUTION
     parameters = gradients = 4 * sum(counted.values())
     optimizer = 2 * parameters + 4 * (12 * shape.n_layers + 4)
     saved = 4 * tokens * (16 * d * shape.n_layers + 2 * d)
     logits = 4 * tokens * shape.vocab
     largest = 4 * d * max(shape.vocab, shape.context, 4 * d)
-    at_logits = parameters + optimizer + saved + 3 * logits
-    in_step = parameters + gradients + optimizer + 2 * largest
+    at_first_point = parameters + optimizer + saved + 3 * logits
+    at_second_point = parameters + gradients + optimizer + 2 * largest
     ### END SOLUTION
     return {
         "parameters": parameters,
@@ -1173,7 +1191,7 @@ def predict_training(shape: SimpleNamespace, batch: int, seq: int) -> dict[str, 
         "optimizer": optimizer,
         "saved_activations": saved,
         "logits": logits,
-        "peak": max(at_logits, in_step),
+        "peak": max(at_first_point, at_second_point),
     }
 
 
@@ -1295,7 +1313,7 @@ score("lab02-predict_training", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## Does it fit? A prediction, and the meter
 #
-# Choose a step, guess its peak, and see.
+# Choose a step, and guess its peak.
 
 # %%
 my_shape = SimpleNamespace(n_layers=6, d_model=384, n_heads=6, vocab=50257, context=1024)

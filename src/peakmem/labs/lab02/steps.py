@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,18 +73,39 @@ def measured_saved(shape: Any, batch: int, seq: int) -> int:
 def show_two_steps() -> None:
     """Show live memory over two real steps, and what is live at the peak of each."""
     ledgers = {name: measured_step(shape, batch, _SEQ) for name, (shape, batch) in _SHAPES.items()}
-    curves = {name: [n / 2**20 for n in found.live_bytes] for name, found in ledgers.items()}
-    _show_timelines(
-        curves,
-        "Live memory of two real steps, over their operators. With many tokens it rises in the "
-        "forward pass to a sharp peak at its end and then falls. With many parameters it rises all "
-        "the way through backward, and has two spikes of almost equal height, at its end and in "
-        "the optimizer's step.",
+    _show_phases(
+        ledgers,
+        "Live memory of two real steps, over their operators, with backward shaded. With many "
+        "tokens it rises in the forward pass to a sharp peak where backward begins, and then "
+        "falls. With many parameters it rises all the way through backward, and has two spikes of "
+        "almost equal height, at its end and in the optimizer's step.",
     )
     for name, found in ledgers.items():
         shape, batch = _SHAPES[name]
         print(f"\n{name}: {batch} x {_SEQ} tokens, d_model {shape.d_model}, vocab {shape.vocab}")
         _print_peak(found)
+
+
+def _show_phases(ledgers: Mapping[str, Ledger], alt: str) -> None:
+    """Draw a panel for each step, its three phases named and backward shaded."""
+    import matplotlib.pyplot as plt
+
+    from peakmem.show.plots import live_timelines
+
+    figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+    for ax, (name, ledger) in zip(panels, ledgers.items(), strict=True):
+        live_timelines(ax, {name: [n / 2**20 for n in ledger.live_bytes]}, unit="MiB")
+        ax.set_ylim(top=1.1 * ax.get_ylim()[1])  # room for the phases' names
+        first = 0
+        for phase, events in groupby(event.phase for event in ledger.events):
+            last = first + len(list(events)) - 1
+            if last - first > 5:  # zero_grad stands alone at the beginning
+                place = (first + last) / 2, 0.97
+                ax.text(*place, phase, transform=ax.get_xaxis_transform(), ha="center", va="top")
+            if phase == "backward":
+                ax.axvspan(first, last, color="0.9", zorder=0)
+            first = last + 1
+    show_figure(figure, alt)
 
 
 def _print_peak(ledger: Ledger) -> None:
