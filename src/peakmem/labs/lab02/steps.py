@@ -99,7 +99,7 @@ def _show_phases(ledgers: Mapping[str, Ledger], alt: str) -> None:
         first = 0
         for phase, events in groupby(event.phase for event in ledger.events):
             last = first + len(list(events)) - 1
-            if last - first > 5:  # zero_grad stands alone at the beginning
+            if last - first > 5:  # not the two operators between backward and the optimizer
                 place = (first + last) / 2, 0.97
                 ax.text(*place, phase, transform=ax.get_xaxis_transform(), ha="center", va="top")
             if phase == "backward":
