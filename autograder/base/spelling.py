@@ -40,7 +40,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("mark", ["grade", "export"])
     ''
     """
-    names = {}
+    names: dict[str, str] = {}
     for name in known:
         number = name.partition("_")[0]
         names |= dict.fromkeys((name, number, re.sub(r"0+(?=\d)", "", number)), name)

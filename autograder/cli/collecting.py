@@ -50,7 +50,8 @@ def collect(
 
     find_lab(lab, course)  # raises ValueError that lists all labs
     submitted = submitted.resolve()
-    roster = read_semester(out, course, receipts_may_come=True).roster
+    semester = read_semester(out, course, receipts_may_come=True)
+    roster = semester.roster
     with open_download(download) as opened:
         done = collecting.collect(opened, download.name, lab, submitted, roster)
     aside = submitted.with_name(collecting.ASIDE.format(submitted.name))
@@ -60,6 +61,8 @@ def collect(
         paths["receipts"] = out.receipts
         collecting.write_receipts(paths["receipts"], lab, done.received)
         remarks += _unread_receipts(out)
+    elif semester.late.percent_per_day and lab not in {r.lab for r in semester.receipts}:
+        remarks.append(_NO_TIMES.format(opened.platform, out.receipts))
     strangers = {path: why for path, why in done.aside.items() if roster and path in done.unknown}
     most = None if output.verbose else _SHOWN
     text = [
@@ -73,8 +76,13 @@ def collect(
 
 
 _NO_ROSTER = (
-    "{}/semester.toml names no roster, so students have the platform's ids. With a roster they get "
-    "your ids, and senders who aren't on it are named."
+    "Without a roster, students have the platform's ids. Name one in {}/semester.toml, and they "
+    "get your ids, and senders who aren't on it are named."
+)
+
+_NO_TIMES = (
+    "A download from {} doesn't say when work was received. Lateness costs nothing until {} has "
+    "the times, with the columns student, lab, received."
 )
 
 

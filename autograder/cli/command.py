@@ -69,7 +69,7 @@ def add_command(
         # Messages printed on the way must not mix with the JSON object.
         with contextlib.redirect_stdout(sys.stderr if output.json else sys.stdout):
             report = _report(work, name, course, given, verbose=output.verbose)
-        return show(report, name, as_json=output.json, quiet=output.quiet)
+        return show(report, name, as_json=output.json, quiet=output.quiet, verbose=output.verbose)
 
     context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
     command = taking(told, [context, *signature(plain).parameters.values(), *options_of(Output)])

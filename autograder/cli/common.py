@@ -188,6 +188,8 @@ def grade_with_progress(
     scheduler: str | None = None,
 ) -> None:
     """Grade ungraded submissions; with --verbose, name each one that is done."""
+    if not handed:
+        return
     from autograder.runs.classroom import grade_all
 
     graded = grade_all(room, handed, running.workers, _elsewhere(scheduler))

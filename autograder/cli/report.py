@@ -21,6 +21,7 @@ __all__ = ["OK", "PROBLEM", "SCHEMA", "STATUSES", "STOPPED", "USAGE", "Report", 
 
 OK, PROBLEM, USAGE, STOPPED = 0, 1, 2, 130
 SCHEMA = 2  # rises when a key changes meaning or disappears; new keys may appear at any time
+_PROBLEMS = 12  # printed without --verbose, so that what comes before them stays on the screen
 STATUSES = "Exit status: 0 all is well, 1 a problem (see stderr), 2 not done, 130 Ctrl-C."
 
 
@@ -47,15 +48,23 @@ def found(problems: Sequence[str], **rest: Any) -> Report:
     return Report(PROBLEM if problems else OK, problems=problems, **rest)
 
 
-def show(report: Report, command: str, *, as_json: bool, quiet: bool = False) -> int:
-    """Print the report, without its text if `quiet`; return its exit status."""
+def show(
+    report: Report, command: str, *, as_json: bool, quiet: bool = False, verbose: bool = False
+) -> int:
+    """Print the report, without its text if `quiet`; return its exit status.
+
+    Of many problems the first are printed, unless `verbose`.
+    """
     try:
         if as_json or not quiet:
             _print(report, command, as_json=as_json)
     except BrokenPipeError:  # its reader, such as `head`, has stopped
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     say(*report.remarks, to=sys.stderr)
-    for problem in report.problems:
+    problems = list(report.problems)
+    if not verbose and len(problems) > _PROBLEMS:
+        problems[_PROBLEMS:] = [f"... and {len(problems) - _PROBLEMS} more; --verbose shows all"]
+    for problem in problems:
         tell(shown(problem), style=BAD, to=sys.stderr)
     return report.status
 

@@ -104,6 +104,7 @@ def _exported(
     out: OutFolder, course: Course, results: Sequence[Result], *, so_far: bool = False
 ) -> Report:
     """Write OUT/export from newly published results."""
+    from autograder.notebooks.questions import questions_of
     from autograder.publish import item_analysis, statistics, tables
     from autograder.publish.final_grades import people, standings
     from autograder.rules.counting import own_points
@@ -124,19 +125,24 @@ def _exported(
     results = [own_points(result, course) for result in results]
     labs = statistics.statistics_of(results)
     statistics.write_table(labs, paths["statistics"])
+    questions = questions_of(labs, course)
     for lab, tasks in labs.items():
         paths[f"statistics_{lab}"] = out.lab_statistics(lab)
         statistics.write_picture(lab, tasks, paths[f"statistics_{lab}"])
         paths[f"items_{lab}"] = out.lab_items(lab)
         analysis = item_analysis.analyse(lab, results, partial(_code, Journal(out)))
-        item_analysis.write_page(analysis, lab, paths[f"items_{lab}"])
+        titles = {question.id: question.title for question in questions[lab]}
+        item_analysis.write_page(analysis, lab, paths[f"items_{lab}"], titles)
     counts = {
         "students": len(students),
         "feedback_pages": pages,
         "empty_canvas_cells": {lab: of_lab.empty for lab, of_lab in cells.items()},
         "partial_canvas_cells": {lab: of_lab.partial for lab, of_lab in cells.items()},
     }
-    done = f"{out.exports}: students: {len(students)}, feedback pages: {pages}, labs: {len(labs)}"
+    done = (
+        f"{out.exports}: students: {len(students)}, feedback pages: {pages}, labs: {len(labs)}; "
+        "what to change in each lab: items-*.html"
+    )
     return replace(
         report,
         text="\n".join([*_not_final(cells, len(students)), done]),

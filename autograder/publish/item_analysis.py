@@ -260,14 +260,20 @@ def _cut(code: str) -> str:
     return "\n".join(line[:100] for line in [*lines[:_LINES], *more])
 
 
-def write_page(analysis: LabAnalysis, title: str, path: Path) -> None:
-    """Write the page of one lab."""
-    write_whole(path, page_html(analysis, title).encode(errors="replace"))
+def write_page(
+    analysis: LabAnalysis, title: str, path: Path, titles: Mapping[str, str] | None = None
+) -> None:
+    """Write the page of one lab; `titles` has the exercises' headings."""
+    write_whole(path, page_html(analysis, title, titles).encode(errors="replace"))
 
 
-def page_html(analysis: LabAnalysis, title: str) -> str:
-    """Return the page as self-contained HTML: no scripts, no requests, everything escaped."""
-    return _template().render(a=analysis, title=title)
+def page_html(analysis: LabAnalysis, title: str, titles: Mapping[str, str] | None = None) -> str:
+    """Return the page as self-contained HTML: no scripts, no requests, everything escaped.
+
+    Figures and advice are on its first printed page, mistakes and code on the next ones. An
+    exercise without a heading in `titles` is named by its id.
+    """
+    return _template().render(a=analysis, title=title, titles=titles or {})
 
 
 @cache

@@ -18,8 +18,9 @@ __all__ = ["LabSummary", "cut", "summaries", "told"]
 
 _ENDS = ("graded", "quarantined", "failed")
 _STATUSES = ("right", "partly", "wrong", "could_not_judge", *NEEDS)
+_JUDGED_WORDS = frozenset(map(shown, JUDGED))
 _WIDTH = 80
-_MOST_ROWS = 40  # submissions listed one by one; a larger class gets only figures
+_MOST_ROWS = 8  # submissions listed one by one, so that all fits a terminal; more get only figures
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,9 @@ def summaries(results: Iterable[Result], missing: Iterable[SubmissionKey] = ()) 
 def told(labs: Sequence[LabSummary], results: Sequence[Result]) -> str:
     """Return the figures, and the submissions of a small class, as lines of at most 80 columns."""
     lines = _table(results) if len(results) <= _MOST_ROWS else []
-    for lab in labs:
-        lines += _lab_lines(lab)
+    lines += (
+        _labs_table(labs) if len(labs) > 1 else [line for lab in labs for line in _lab_lines(lab)]
+    )
     return "\n".join(cut(line, _WIDTH) for line in lines)
 
 
@@ -100,6 +102,27 @@ def _judged(result: Result) -> tuple[float, float]:
     return sum(v.points for v in judged), sum(v.max_points for v in judged)
 
 
+def _labs_table(labs: Sequence[LabSummary]) -> list[str]:
+    """One line for each of several labs, with what isn't as usual at its end."""
+    rows = [("lab", "submissions", "mean", "median", "of", ""), *map(_lab_row, labs)]
+    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:5], widths[1:]), row[5]]).rstrip()
+        for row in rows
+    ]
+
+
+def _lab_row(lab: LabSummary) -> tuple[str, ...]:
+    figures = (lab.mean_points, lab.median_points)
+    mean_, median_ = ("-" if p is None else points(round(p, 2)) for p in figures)
+    ends = {shown(end): count for end, count in lab.ends.items() if end != "graded"}
+    unjudged = {words: n for words, n in lab.exercises.items() if words not in _JUDGED_WORDS}
+    worst_first = {"NOT ISOLATED": lab.not_isolated, **ends, **unjudged}
+    notes = worst_first | {shown(NOT_SUBMITTED): lab.not_submitted}
+    of = points(lab.max_points)
+    return lab.lab, str(lab.submissions), mean_, median_, of, _counted(notes)
+
+
 def _lab_lines(lab: LabSummary) -> list[str]:
     left = {shown(NOT_SUBMITTED): lab.not_submitted}
     ends = _counted({shown(end): count for end, count in lab.ends.items()} | left)
@@ -121,10 +144,9 @@ def _lab_lines(lab: LabSummary) -> list[str]:
 
 def _parts(exercises: Mapping[str, int]) -> list[str]:
     """The counts of judged exercises and of all others, each short enough for a line."""
-    judged = {shown(status) for status in JUDGED}
-    rest = _counted({words: count for words, count in exercises.items() if words not in judged})
-    counts = _counted({words: count for words, count in exercises.items() if words in judged})
-    return [part for part in (counts, rest) if part] or ["none"]
+    rest = {words: count for words, count in exercises.items() if words not in _JUDGED_WORDS}
+    judged = {words: count for words, count in exercises.items() if words in _JUDGED_WORDS}
+    return [part for part in map(_counted, (judged, rest)) if part] or ["none"]
 
 
 def _counted(counts: Mapping[str, int]) -> str:

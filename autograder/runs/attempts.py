@@ -74,11 +74,11 @@ def settle(room: Classroom, graded: Sequence[Round], semester: Semester) -> list
     receipts = {(r.student, r.folder): r for r in semester.receipts if r.lab == room.lab}
     there = {(student, r.folder): r for r in graded for student, _ in r.handed}
     problems = [
-        f"{student}, {room.lab}: there is a receipt for {folder or 'it'}, but no submission"
+        f"{student}, {room.lab}: there is a receipt for {folder or 'it'}, but no submission."
         for student, folder in sorted(receipts.keys() - there.keys())
     ]
     problems += [
-        f"{student}, {room.lab}: there is a submission in {folder or 'the folder'}, but no receipt"
+        f"{student}, {room.lab}: there is a submission in {folder or 'the folder'}, but no receipt."
         for student, folder in sorted(there.keys() - receipts.keys())
     ]
     note_taken(room.out, room.lab, {student for student, _ in there})

@@ -27,7 +27,7 @@ _PACKAGES = {
     "matplotlib": "3.9",
     "ipywidgets": "8.1",
     "jupyterlab": "4.2",
-    "nbgrader": "0.9.5",
+    "nbgrader": "0.9.6",
 }
 _DISK_BYTES = 1 * GiB  # the most that lab 6 keeps in files, with room to spare
 

@@ -340,12 +340,26 @@ def _hidden(folder: Path) -> list[Path]:
     return [path for path in folder.rglob(".*") if path.is_file()]
 
 
+def test_where_lateness_costs_something_missing_times_are_remarked_on(tmp_path, capsys):
+    out = tmp_path / "graded"
+    out.mkdir()
+    rules = f'receipts = "receipts.csv"\n[due]\n{LAB} = 2026-11-20T23:59:00+01:00\n'
+    download = zipped(tmp_path / "a.zip", {f"lovelaceada_4711_901_{LAB}.ipynb": notebook()})
+    for late, expected in (("", 0), ("[late]\npercent_per_day = 10\n", 1)):
+        (out / "semester.toml").write_text(rules + late, encoding="utf-8")
+        remarks = collect(download, out, capsys)["remarks"]
+        assert len([remark for remark in remarks if "when work was received" in remark]) == expected
+    row = f"student,lab,received\nlovelaceada_4711,{LAB},2026-11-20T20:00:00+01:00\n"
+    (out / "receipts.csv").write_text(row, encoding="utf-8")
+    assert "when work was received" not in str(collect(download, out, capsys)["remarks"])
+
+
 def test_without_a_roster_the_platforms_names_are_the_ids(tmp_path, capsys):
     out = tmp_path / "graded"
     name = f"lovelaceada_4711_901_{LAB}.ipynb"
     told = collect(zipped(tmp_path / "a.zip", {name: notebook()}), out, capsys)
     assert told["placed"] == ["lovelaceada_4711"]
-    assert any("names no roster" in remark for remark in told["remarks"])
+    assert any("Without a roster" in remark for remark in told["remarks"])
 
 
 def test_an_unpacked_folder_is_taken_too(tmp_path, out, capsys):

@@ -318,7 +318,7 @@ def test_it_holds_both_wheels_and_one_lab(held: Any) -> None:
 
 def test_what_both_wheels_need_is_asked_for_but_not_themselves(held: Any) -> None:
     needed = read(held, "requirements.txt").decode().split("\n")
-    assert {"torch>=2.8", "nbgrader>=0.9.5", "tqdm>=4.66", "matplotlib>=3.9"} <= set(needed)
+    assert {"torch>=2.8", "nbgrader>=0.9.6", "tqdm>=4.66", "matplotlib>=3.9"} <= set(needed)
     assert not [line for line in needed if line.startswith(("peakmem", "pytest"))]
 
 

@@ -137,5 +137,18 @@ def test_the_page_shows_a_students_lines_and_runs_none_of_them() -> None:
     assert "12 \N{MULTIPLICATION SIGN} " in page
 
 
+def test_exercises_have_their_headings_and_mistakes_come_after_all_figures() -> None:
+    results = of_scores([[0.0, 2.0], [2.0, 0.0]] * 6, "off_by_one")
+    page = page_html(
+        analyse(LAB, results, lambda *_: "x = 1"), "Lab", {"t0": "1.1 Integers & more"}
+    )
+    assert page.count("1.1 Integers &amp; more") == 2
+    figures, _, mistakes = page.partition("The commonest mistakes")
+    assert ">t1<" in figures  # it has no heading
+    assert "off_by_one</b>" not in figures
+    assert "x = 1" not in figures
+    assert "off_by_one</b>" in mistakes
+
+
 def test_a_lab_that_nobody_handed_in_has_an_empty_page() -> None:
     assert "0 graded submissions" in page_html(analyse(LAB, [], no_code), "Lab 1")

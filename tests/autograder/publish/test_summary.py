@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autograder.model.submission import SubmissionKey
 from autograder.publish.summary import summaries, told
 from tests.autograder.small_class import HALVE, end_of, graded, verdict
@@ -73,6 +75,16 @@ def test_one_release_is_no_news() -> None:
 
 
 def test_a_large_class_is_not_listed() -> None:
-    results = [graded(f"s{number:03}") for number in range(41)]
-    assert "s000" in told(summaries(results[:40]), results[:40])
-    assert told(summaries(results), results).startswith(f"{LAB}: 41 submissions (41 graded)")
+    results = [graded(f"s{number:03}") for number in range(9)]
+    assert "s000" in told(summaries(results[:8]), results[:8])
+    assert told(summaries(results), results).startswith(f"{LAB}: 9 submissions (9 graded)")
+
+
+def test_several_labs_have_a_line_each() -> None:
+    results = [*RESULTS, *(replace(result, lab="lab01_formats") for result in RESULTS[1:3])]
+    text = told(summaries(results, ABSENT)[::-1], results * 2)
+    assert lines(text) == [
+        "lab submissions mean median of",
+        f"{LAB} 5 1.62 1.75 3 1 NOT ISOLATED, 1 grading ...",
+        "lab01_formats 2 2.5 2.5 3 1 not submitted",
+    ]
