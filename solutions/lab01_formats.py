@@ -86,7 +86,7 @@ peakmem.lab("lab01_formats")
 #
 # Write `integer_value(bits, width, encoding)`:
 # - `bits` is the pattern, an integer of `width` bits, for any `width` from 2 on.
-# - `encoding` is `"unsigned"`, `"sign-magnitude"`, or `"twos-complement"`. The stub refuses any other.
+# - `encoding` is `"unsigned"`, `"sign-magnitude"`, or `"twos-complement"`. The given code refuses any other.
 # - Return a Python integer. Sign-magnitude has two zeros; both are 0.
 #
 # *Points:* all or nothing.
@@ -528,7 +528,7 @@ score("lab01-decode_e4m3", globals())
 #   `uint16` (or wider integers). Leave `x` unchanged.
 # - No Python loop, comprehension, `map`, or `np.vectorize`.
 # - Numbers that round past bf16's largest become infinity, and infinity stays infinity. NaN stays NaN:
-#   cutting and adding can each lose it, so finish with `np.where(np.isnan(x), 0x7FC0, patterns)`.
+#   cutting can turn it into infinity, and adding can wrap it around, so finish with `np.where(np.isnan(x), 0x7FC0, patterns)`.
 # - The rules of 1.3 hold. `x.view(np.uint32)` shows the bits of `x`. It shares memory with `x`, and
 #   uint32 wraps around without a warning.
 #
@@ -639,7 +639,7 @@ score("lab01-to_bf16", globals())
 # *Example:* in fp16, $1 + 2^{-11}$ is a tie that goes back to 1: lost. But $1 - 2^{-11}$ is a number of fp16:
 # below a power of two, the gap halves.
 #
-# **Predict first.** Weights with a standard deviation of 0.02 get updates of 0.00001. What share of them
+# **Predict first.** Normally distributed weights, standard deviation 0.02, get updates of 0.00001. What share of them
 # doesn't change at all, in bf16?
 
 # %%

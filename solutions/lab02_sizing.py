@@ -386,7 +386,7 @@ score("lab02-inconsistent_rows", globals())
 # *Example:* for $s = 2, b = 1, h = 4, a = 2$ (so $sbh = as^2b = 8$), attention is
 # $11 \cdot 8 + 5 \cdot 8 = 128$; with flash, 88.
 #
-# **Predict first.** GPT-3 with sequences of 2048 tokens: what share of a layer's bytes are the $s^2$ terms?
+# **Predict first.** GPT-3 (12288 wide, 96 heads) with sequences of 2048 tokens: what share of a layer's bytes are the $s^2$ terms?
 
 # %%
 predicted_share_of_square = None  # your prediction, between 0 and 1
@@ -459,8 +459,8 @@ score("lab02-layer_activation_bytes", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the numbers.** A single sequence keeps 275 GB, on top of 350 GB of weights. In tensors of
-# $2sbh$ that is 57 per layer, and 17 with flash.
+# **Look at the numbers.** A single sequence keeps 275 GB, on top of 350 GB of weights. Counted
+# in tensors of $2sbh$ bytes, a layer keeps 57, and 17 with flash.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-largest_batch-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.5 The largest batch that fits (core, 2 points, 10 minutes)

@@ -79,7 +79,7 @@ print("This lab measures on the CPU, even if you have a GPU: the bytes are the s
 # \qquad\qquad \theta \leftarrow \theta - \mathrm{lr}\,\frac{\hat m}{\sqrt{\hat v} + \epsilon}$$
 #
 # $\epsilon$ keeps the division safe where $\hat v$ is 0; it stands *outside* the root. Each step computes
-# new hats; only $m$ and $v$ are remembered.
+# $\hat m$ and $\hat v$ anew; only $m$ and $v$ are remembered.
 #
 # Write `adam_step`, which makes one step and returns nothing.
 # - `params` are leaf tensors that require a gradient, the same ones in the same order at each call. Change
@@ -676,7 +676,7 @@ score("lab03-measured_state_bytes", globals())
 # |---|---|
 # | `"forward"` | makes $A$; two forwards before a backward make $2A$ |
 # | `"backward"` | frees one $A$; makes gradients, $P$, or adds to existing ones, in place |
-# | `"step"` | makes the two moments, $2P$, if they don't exist yet; does nothing without gradients |
+# | `"step"` | makes the two moments, $2P$, if they don't exist yet; does nothing if there are none |
 # | `"zero_grad(set_to_none=True)"` | frees the gradients |
 # | `"zero_grad(set_to_none=False)"` | writes zeros into them, and frees nothing |
 #
@@ -948,10 +948,15 @@ score("lab03-find_the_leak", globals())
 # and go with each batch, and only an optimizer's state is made once, in its first step.
 # ### END SOLUTION
 
-# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-stretch-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# # Stretch
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **The core ends here.** You should now be able to say:
 #
-# The core says what is kept. From here on you keep less: other optimizers, smaller temporaries, no gradients.
+# - Adam remembers two numbers per parameter: 8 bytes, besides 4 for a float32 parameter and 4 for its
+#   gradient. They appear in the first step and stay.
+# - The moments start at 0; the bias correction makes them true means.
+# - A second optimizer brings its own state; the first one's goes only when nothing refers to it.
+#
+# The stretch keeps less: other optimizers, smaller temporaries, no gradients.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.8 Bytes of state (stretch, 2 points, 9 minutes)
@@ -1453,8 +1458,8 @@ self_check(
         Case(
             (),
             (0.7, 0.7, False, 0.7, 0.7, True, 0.994),
-            "a, b and whether gradients are left, after backward; the same after remove() and another "
-            "backward; then a parameter of another call, after two backwards with the default lr",
+            "in this order, after one backward: a, b, and whether gradients are left; after remove() and "
+            "another backward: the same three; last, a parameter of another call with the default lr",
             label="two parameters",
             wrong={
                 (
@@ -1506,9 +1511,5 @@ score("lab03-step_in_backward", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - Adam remembers two numbers per parameter: 8 bytes, besides 4 for a float32 parameter and 4 for its
-#   gradient. They appear in the first step and stay.
-# - The moments start at 0; the bias correction makes them true means.
-# - A second optimizer brings its own state; the first one's goes only when nothing refers to it.
 # - A step's peak is more than its state: `foreach` makes temporaries of all parameters at once, and in-place
 #   work on pieces hardly any.

@@ -101,7 +101,7 @@ except peakmem.OutOfMemory as error:
 # - `.grad` may hold something already: keep it, and add yours.
 # - Return a plain number: a loss tensor holds its graph until backward has run on it.
 #
-# **Convention:** no optimizer step, no clearing; model, mode and data stay as they are. The peak above the start
+# **Convention:** no optimizer step, no clearing; model, mode (`train()` or `eval()`) and data stay as they are. The peak above the start
 # may be at most twice that of one micro-batch.
 #
 # *Points:* gradients and memory with equal micro-batches 2, a short last one 1, existing gradients and the loss 1.
@@ -761,7 +761,7 @@ score("lab05-train_epoch", globals())
 # A mistake's size is the length of its *difference* from the right gradient, relative to that gradient's length. So a
 # gradient 5 times too large is off by 4 times the right one.
 #
-# **Predict first.** How large is the smallest of the five, in percent of the gradient?
+# **Predict first.** Which of the five makes the smallest error, and how many percent is it?
 
 # %%
 predicted_percent = None  # your prediction, a number
@@ -807,12 +807,17 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
 # time the device is underused, so each sample takes longer.
 # ### END SOLUTION
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **The core ends here.** You should now be able to say:
+#
+# - Weigh micro-batches by their samples, or by their counted tokens: divide before backward, and by the
+#   whole batch's total.
+# - Clipping, schedule, step and clearing belong to the update.
+# - A loss that stays a tensor keeps its micro-batch in memory until backward has run on it.
+#
+# The stretch finds the largest micro-batch, and shows where accumulation changes the model.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-memory_line-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# # Stretch
-#
-# How large may the micro-batch be? Find out from a line, then with a search. And see where accumulation
-# changes the model.
-#
 # ## 5.6 The memory line (stretch, 2 points, 10 minutes)
 #
 # Every sample saves the same number of bytes for backward; weights, gradients and the optimizer's state don't
@@ -1219,10 +1224,6 @@ score("lab05-batch_norm_gap", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - Weigh micro-batches by their samples, or by their counted tokens: divide before backward, and by the
-#   whole batch's total.
-# - Clipping, schedule, step and clearing belong to the update.
-# - A loss that stays a tensor keeps its micro-batch in memory until backward has run on it.
 # - The peak grows linearly with the micro-batch, and accumulation saves nothing of its fixed part.
 # - Only *out of memory* means "smaller, please". Every other error is a bug.
 # - Batch norm computes another function on a micro-batch; layer norm doesn't.

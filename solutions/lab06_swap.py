@@ -90,7 +90,7 @@ else:
 #
 # | call | what it does |
 # |---|---|
-# | `handle = host.put(tensor)` | copies the values out, returns a claim ticket |
+# | `handle = host.put(tensor)` | copies the values out, returns a handle |
 # | `tensor = host.get(handle)` | copies them in, to a **new** tensor |
 # | `host.write(handle, tensor)` | overwrites them on the host |
 # | `host.free(handle)` | frees them |
@@ -384,7 +384,7 @@ def layers_at_once():
     """Return whether at most two of eight layers were on the device at any time."""
     rise = measure_call(stream_forward, eight, x, device=DEVICE).rise_bytes
     torch.set_grad_enabled(True)  # so that your next try starts as this one did
-    print(f"eight layers take 32 MiB; at the peak {rise / MIB:.1f} MiB rose")
+    print(f"eight layers take 32 MiB; memory rose by {rise / MIB:.1f} MiB at the peak")
     return rise <= 2 * eight[0].weight_bytes + 2**18
 
 
@@ -433,7 +433,7 @@ score("lab06-stream_forward", globals())
 #     "offload_param": {"device": "cpu", "pin_memory": true}}}
 # ```
 #
-# A *stage* says what the GPUs divide among themselves: from 1 on the optimizer's state, in 3 the weights, too.
+# ZeRO's `stage` says what the GPUs divide among themselves: from 1 on the optimizer's state, in 3 the weights, too.
 # `offload_optimizer` works from stage 1 on, and runs the step itself on the host's processor, so moments never
 # move: 16-bit gradients go out and weights come in, 2 + 2 bytes per parameter instead of 8 + 8. `offload_param`, and
 # `"nvme"` (an SSD) as the device of either, need stage 3. `pin_memory` makes copies faster (6.9).
@@ -441,7 +441,7 @@ score("lab06-stream_forward", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-worth_swapping-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.3 Swap, recompute or keep? (core, 2 points, 13 minutes)
 #
-# Lab 4 dropped an activation and computed it again. A swap costs two copies; but a copy needs no
+# Lab 4 dropped an activation and computed it again. Call a part of the network, such as a layer, a *stage*. A swap costs two copies; but a copy needs no
 # arithmetic, so it can hide behind what the device computes between the stage's forward and its backward,
 # `hidden_flops` in all. Only the rest is extra time:
 #
@@ -564,7 +564,7 @@ if predicted(predicted_link_gb_per_s, question="GB/s of your link?"):
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-break-even-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* With a link above its line, a device swaps for free; the dot is your machine's.
+# *What the picture shows.* With a link above its line, a device swaps for free; the dot is where your machine does.
 # Behind one layer of width 4096 an A100 would need 72 GB/s, more than PCIe 4 or 5 has in one direction; behind
 # three, 24 GB/s are enough. So the first stages, with the most compute between forward and backward, are the best to
 # swap.
@@ -575,7 +575,7 @@ if predicted(predicted_link_gb_per_s, question="GB/s of your link?"):
 # Many stages want one link. Which leave, when, and when do they come back? The rules of the game:
 #
 # A chain of $n$ stages runs $2n$ **compute steps**, numbered from 0: forward $0, \dots, n-1$, then backward
-# $n-1, \dots, 0$. They run one at a time, each as soon as it can. Forward i takes `saved_bytes` on the device
+# $n-1, \dots, 0$, so backward i is step $2n-1-i$. They run one at a time, each as soon as it can. Forward i takes `saved_bytes` on the device
 # as it **starts**; backward i needs them there, and frees them as it **ends**.
 #
 # A schedule is a list of **copies** `(kind, stage, after)`. The link makes them one at a time, in the order
@@ -676,7 +676,7 @@ def makespan(stages, budget, link):
         print(f"simulate says about one of your tries: {error}")
         return UNCAUGHT
     if copies is None:
-        return "None: did none of your tries finish? Print the Infeasible message of one of them"
+        return NONE
     if given != stages:
         return "stages changed"
     try:
@@ -701,7 +701,9 @@ uneven = [Stage(1, 2, 20), Stage(2, 2, 10), Stage(1, 2, 20)]
 room = [Stage(1, 1, saved_bytes) for saved_bytes in (8, 80, 80, 8)]
 large = [Stage(3, 2, 10), Stage(1, 2, 30), Stage(2, 4, 60), Stage(1, 4, 10), Stage(1, 6, 30)]
 NEVER, UNCAUGHT = "a schedule that never finishes", "Infeasible came out of schedule"
+NONE = "None: did none of your tries finish?"
 STUCK = {
+    NONE: "print what simulate says about one. Does it fetch the last stage first, as backward needs?",
     NEVER: "read simulate's message above: which step or copy waits, and for what?",
     UNCAUGHT: "catch peakmem.Infeasible where you call simulate, and try the next schedule",
 }
@@ -878,6 +880,15 @@ score("lab06-find_the_leak", globals())
 # than the compute (operations / rate) they could hide behind. Swap only what the budget asks for, the first
 # stages; recompute what is cheap, and keep the last.
 # ### END SOLUTION
+
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **The core ends here.** You should now be able to say:
+#
+# - Tensors that are rarely used, or have much compute between two uses, may go: moments first, weights next.
+# - A cache that is never emptied is a leak.
+# - A swap is free if the link carries at least $2 \cdot \text{flops per second} / \text{intensity}$. Below that,
+#   compare it with recomputing.
+# - A schedule is fast if its copies are few, begin as soon as they can, and come back in the order of need.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-swap_saved_tensors-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.7 Swap what autograd saves (stretch, 5 points, 25 minutes)
@@ -1323,8 +1334,8 @@ if predicted(predicted_percent, question="by how many percent do they differ?"):
         print(f"{name}: at most {run.peak_bytes / MIB:.0f} of {budget / MIB:.0f} MiB on the device")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-gantt-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the pictures show.* On a CPU, compute and copies share processors, so bars may grow where they overlap.
-# Both runs stay within the budget: a schedule promises bytes, and hopes for time.
+# *What the pictures show.* On a CPU, compute and copies share processors, so bars may grow where they overlap; on
+# a busy machine the difference means little. # Both runs stay within the budget: a schedule promises bytes, and hopes for time.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-gpu_overlap-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.9 Copies behind compute (stretch, 2 points, 8 minutes, GPU)
@@ -1411,8 +1422,5 @@ score("lab06-gpu_overlap", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - Tensors that are rarely used, or have much compute between two uses, may go: moments first, weights next.
-# - A cache that is never emptied is a leak.
-# - A swap is free if the link carries at least $2 \cdot \text{flops per second} / \text{intensity}$. Below that,
-#   compare it with recomputing.
-# - A schedule is fast if its copies are few, begin as soon as they can, and come back in the order of need.
+# - Swapping and recomputing buy the same bytes with different time: the link's, and the device's.
+# - Hooks can move what autograd saves without a change to the model.

@@ -96,7 +96,7 @@ def gradient_errors(accumulate_gradients: Callable[..., Any]) -> dict[str, float
     compared = {
         "yours": (_gradient(student), full),
         "no division": (_gradient(_by_pieces(x, y, lambda size: 1.0)), full),
-        "short last one counts 1/5": (_gradient(_by_pieces(x, y, lambda size: 1 / count)), full),
+        "short last one counts fully": (_gradient(_by_pieces(x, y, lambda size: 1 / count)), full),
         "mean of means over tokens": _over_tokens(x, labels),
         "each micro-batch clipped": (_gradient(_by_pieces(x, y, share, clip)), _gradient(clipped)),
         "batch norm": (
