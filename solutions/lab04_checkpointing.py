@@ -352,8 +352,8 @@ score("lab04-checkpoint", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-budget-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Out of memory
 #
-# Here is the predicted chain, with 12 MiB besides parameters and input. `MemoryMeter` counts live bytes, and
-# its `budget_bytes` stops a run that takes more, as a full GPU does.
+# Here is that chain, with 12 MiB besides parameters and input. `MemoryMeter` counts live bytes, and its
+# `budget_bytes` stops a run that takes more, as a full GPU does.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab04-budget", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -394,18 +394,16 @@ if predicted(predicted_peak_mib, question="How many MiB are live at the peak, wi
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-dynamics-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* Keeping all is one mountain. With checkpoints, forward climbs by one segment's
-# input every four layers; the teeth are results that are freed at once. Then each segment is recomputed in turn:
-# its results pile up, and its backward frees them. The peak is three inputs, four results, and three
-# gradients.
+# *What the picture shows.* With checkpoints, forward climbs by one segment's input every four layers; the
+# teeth are results that are freed at once. Then each segment is recomputed in turn: its results pile up, and
+# its backward frees them. The peak is three inputs, four results, and three gradients.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-run_in_segments-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 4.2 Segments (core, 2 points, 7 minutes)
 #
 # Backward begins with the *last* segment, which ran a moment ago. So don't checkpoint that one.
 #
-# Write `run_in_segments(layers, x, segment_length)`: run the layers one after another, and return the last
-# result.
+# Write `run_in_segments(layers, x, segment_length)`: run the layers in order, and return the last result.
 # - Cut from the front into segments of `segment_length`; the last segment takes what is left.
 # - Each segment but the last goes through your `checkpoint`, as *one* function.
 # - `layers` is a list, an `nn.ModuleList` or an `nn.Sequential`; `x` requires a gradient.
@@ -413,6 +411,11 @@ if predicted(predicted_peak_mib, question="How many MiB are live at the peak, wi
 # *Points:* all or nothing.
 #
 # *Example:* 8 layers in segments of 3 are layers 0 to 2, 3 to 5, and 6 to 7. Backward calls 0 to 5 again.
+#
+# **Predict first.** 8 layers in segments of 4: how many of the 8 results are live after forward?
+
+# %%
+predicted_live_results = None  # your prediction, a number
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab04-run_in_segments-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -523,6 +526,11 @@ self_check(
     ],
     equal=close(1e-5),
 )
+if predicted(predicted_live_results, question="how many results are live after forward?"):
+    live = live_units(8, 4)
+    print(
+        f"Of the 8 results, {live} are live after forward; you predicted {predicted_live_results}."
+    )
 
 # %% nbgrader={"grade": true, "grade_id": "lab04-run_in_segments", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 4.2, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -710,9 +718,9 @@ segment_sliders(peak_activations)
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 4.4 Find the leak (core, 2 points, 12 minutes)
 #
-# `leaky_step` below, a checkpointed training step, logs the mean square of each layer's output with *hooks*:
-# functions that torch calls after each run of a layer. The results are right, the memory isn't: run the cell. Then copy
-# the function as `step_with_log(layers, x)`, and fix it.
+# `leaky_step`, a checkpointed training step, logs the mean square of each layer's output with *hooks*:
+# functions that torch calls after each run of a layer. The results are right, the memory isn't. Copy
+# `leaky_step` as `step_with_log(layers, x)`, and fix it.
 # - It returns the same numbers, leaves the same gradients, and leaves no hook on the layers.
 # - With 16 layers its peak is at most 14 times the bytes of `x`, `x` included, even when it is called again.
 # - The layers run through `torch.utils.checkpoint.checkpoint`, as they do now. It checks that the second run of a
@@ -721,6 +729,8 @@ segment_sliders(peak_activations)
 # *Points:* same results 1, peak 1.
 #
 # *Example:* two layers that return 1s and 2s give `[1.0, 4.0]`.
+#
+# **Predict first.** 16 layers, three steps: how many times `x` is `leaky_step`'s peak?
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab04-leak", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -745,6 +755,11 @@ def leaky_step(layers, x):
     return [output.square().mean().item() for output in outputs[: len(layers)]]
 
 
+# %%
+predicted_leaky_peak = None  # your prediction, in units of x
+
+
+# %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab04-leak_measured", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def peak_of(step, n_steps):
     """Return the peak of n steps on the same layers, in units of x, x included."""
     layers, x = new_chain(16)
@@ -755,8 +770,10 @@ def peak_of(step, n_steps):
     return (meter.peak_bytes - meter.baseline_bytes) / x.nbytes + 1
 
 
-for n_steps in (1, 2, 3):
-    print(f"steps: {n_steps}, a peak of {peak_of(leaky_step, n_steps):.0f} times x")
+if predicted(predicted_leaky_peak, question="the peak of three steps, in units of x?"):
+    for n_steps in (1, 2, 3):
+        print(f"steps: {n_steps}, a peak of {peak_of(leaky_step, n_steps):.0f} times x")
+    print(f"You predicted {predicted_leaky_peak} for three.")
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab04-find_the_leak-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}

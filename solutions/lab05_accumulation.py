@@ -348,9 +348,9 @@ if predicted(predicted_rise, question="the peak for twice as many micro-batches?
     print(f"{second / first:.1f} times the peak; you predicted {predicted_rise}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# `total` is a tensor, and its graph reaches every forward. Write `validation_loss`, which returns the same
-# loss. Besides model and data it may hold as much as all layers' outputs for three micro-batches. Leave the
-# model's mode and gradients as they are, and the recording of gradients switched on.
+# What keeps every micro-batch alive? Write `validation_loss`, which returns the same loss. Besides model and
+# data it may hold as much as all layers' outputs for three micro-batches. Leave the model's mode and
+# gradients as they are, and the recording of gradients switched on.
 #
 # *Points:* same results 1, peak below the bound 1, measured at grading.
 

@@ -755,8 +755,7 @@ score("lab06-schedule", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.5 Find the leak (core, 2 points, 6 minutes)
 #
-# Batches of many lengths wait on the host. This function reduces each to one number, and keeps a device
-# buffer per shape, to save the allocator work. Its results are right.
+# Batches of many lengths wait on the host. This function reduces each to one number. Its results are right.
 #
 # **Predict first.** There are twelve batches, all of different lengths; the longest takes 2 MiB, the shortest 1.
 # How many MiB are on the device at the peak, temporaries included?
