@@ -955,8 +955,6 @@ score("lab03-find_the_leak", globals())
 #   gradient. They appear in the first step and stay.
 # - The moments start at 0; the bias correction makes them true means.
 # - A second optimizer brings its own state; the first one's goes only when nothing refers to it.
-#
-# The stretch keeps less: other optimizers, smaller temporaries, no gradients.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.8 Bytes of state (stretch, 2 points, 9 minutes)

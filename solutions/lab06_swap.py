@@ -435,14 +435,15 @@ score("lab06-stream_forward", globals())
 #
 # ZeRO's `stage` says what the GPUs divide among themselves: from 1 on the optimizer's state, in 3 the weights, too.
 # `offload_optimizer` works from stage 1 on, and runs the step itself on the host's processor, so moments never
-# move: 16-bit gradients go out and weights come in, 2 + 2 bytes per parameter instead of 8 + 8. `offload_param`, and
-# `"nvme"` (an SSD) as the device of either, need stage 3. `pin_memory` makes copies faster (6.9).
+# move: 16-bit gradients go out and weights come in, 2 + 2 bytes per parameter instead of 8 + 8. `offload_param`
+# needs stage 3. `pin_memory` makes copies faster (6.9).
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-worth_swapping-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.3 Swap, recompute or keep? (core, 2 points, 13 minutes)
 #
-# Lab 4 dropped an activation and computed it again. Call a part of the network, such as a layer, a *stage*. A swap costs two copies; but a copy needs no
-# arithmetic, so it can hide behind what the device computes between the stage's forward and its backward,
+# Lab 4 dropped an activation and computed it again. Call a part of the network, such as a layer, a *stage*.
+# A swap costs two copies; but a copy needs no arithmetic, so it can hide behind what the device computes
+# between the stage's forward and its backward,
 # `hidden_flops` in all. Only the rest is extra time:
 #
 # $$\text{swap} = \max\left(0,\; \frac{2 \cdot \text{saved bytes}}{\text{link}} -
@@ -529,7 +530,7 @@ score("lab06-worth_swapping", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-sliders-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play
 #
-# A transformer layer, and your choice for it. When does recomputing pay on an H100?
+# When does recomputing a layer pay on an H100?
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab06-sliders", "locked": true, "schema_version": 3, "solution": false, "task": false}
 choice_sliders(worth_swapping)
@@ -575,8 +576,9 @@ if predicted(predicted_link_gb_per_s, question="GB/s of your link?"):
 # Many stages want one link. Which leave, when, and when do they come back? The rules of the game:
 #
 # A chain of $n$ stages runs $2n$ **compute steps**, numbered from 0: forward $0, \dots, n-1$, then backward
-# $n-1, \dots, 0$, so backward i is step $2n-1-i$. They run one at a time, each as soon as it can. Forward i takes `saved_bytes` on the device
-# as it **starts**; backward i needs them there, and frees them as it **ends**.
+# $n-1, \dots, 0$, so backward i is step $2n-1-i$. They run one at a time, each as soon as it can. Forward i
+# takes `saved_bytes` on the device as it **starts**; backward i needs them there, and frees them as it
+# **ends**.
 #
 # A schedule is a list of **copies** `(kind, stage, after)`. The link makes them one at a time, in the order
 # of the list, each in `saved_bytes / link_bytes_per_s` seconds:
@@ -620,8 +622,8 @@ if predicted(predicted_schedules, question="which of the four finish?"):
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-schedule-how", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* Stage 0 goes out while forward 1 runs, and comes back while backward 1 runs. All
-# copies are hidden: the makespan is that of compute alone.
+# *What the picture shows.* Stage 0 goes out while forward 1 runs, and comes back while backward 1 runs. The
+# makespan is that of compute alone.
 #
 # Write `schedule(stages, budget_bytes, link_bytes_per_s)`, which returns a list of copies. Raise `ValueError`
 # if one stage alone exceeds the budget; otherwise a schedule exists.
@@ -884,10 +886,9 @@ score("lab06-find_the_leak", globals())
 # **The core ends here.** You should now be able to say:
 #
 # - Tensors that are rarely used, or have much compute between two uses, may go: moments first, weights next.
-# - A cache that is never emptied is a leak.
 # - A swap is free if the link carries at least $2 \cdot \text{flops per second} / \text{intensity}$. Below that,
 #   compare it with recomputing.
-# - A schedule is fast if its copies are few, begin as soon as they can, and come back in the order of need.
+# - A schedule is fast if its copies are few and begin as soon as they can.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-swap_saved_tensors-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.7 Swap what autograd saves (stretch, 5 points, 25 minutes)
@@ -1162,8 +1163,7 @@ score("lab06-swap_saved_tensors", globals())
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-swap-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* Without swapping, a mountain of 26 MiB; with it, hardly more than the running operator
-# needs. torch ships the short first version as `torch.autograd.graph.save_on_cpu`: it moves all 24 saved
-# tensors, and the weights as well.
+# needs. torch's own `torch.autograd.graph.save_on_cpu` moves all 24 saved tensors, and the weights.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-plan_joint-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.8 One plan for all three (stretch, 4 points, 12 minutes)
@@ -1422,4 +1422,3 @@ score("lab06-gpu_overlap", globals())
 # ## What you should now be able to say
 #
 # - Swapping and recomputing buy the same bytes with different time: the link's, and the device's.
-# - Hooks can move what autograd saves without a change to the model.

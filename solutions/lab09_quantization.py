@@ -1145,9 +1145,9 @@ score("lab09-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **The core ends here.** You should now be able to say:
 #
-# - The error of a code is up to half a step, and the largest value that shares a step sets the step. So steps are local.
+# - The error of a code is up to half a step, and the largest value that shares a step sets the step.
 # - A scheme's bytes are codes plus steps: 8, 4.5 or 4.127 bits per weight.
-# - A few columns of activations are too large for int8. They stay in float, and cost next to nothing.
+# - A few columns of activations are too large for int8. They stay in float.
 # - Codes needn't be evenly spaced: NF4 puts them where weights are.
 # - If you decode weights on the fly, make sure that autograd doesn't save the copies.
 
@@ -1651,4 +1651,3 @@ score("lab09-adam8bit", globals())
 # ## What you should now be able to say
 #
 # - Training needs floats that move by less than a step: adapters, or master weights.
-# - Rounding has no gradient. Training through it passes the gradient on as if it were the identity.
