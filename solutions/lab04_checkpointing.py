@@ -101,7 +101,7 @@ if DEVICE == "cuda":
 # for each result. Both get the same `ctx`: what `forward` puts on it, `backward` finds there. `checkpoint` returns
 # `Recompute.apply(fn, *args)`. Arguments and `backward`'s return values are done for you: the tensors of
 # `kept_arguments` start a new graph, so the gradients that arrive at them are in their `.grad`. Your steps:
-# 1. In `forward`, put the RNG state on `ctx`, and return what `fn` returns. `torch.get_rng_state()` returns the CPU's, 5 KiB.
+# 1. In `forward`, put the state of the random number generator (RNG) on `ctx`, and return what `fn` returns. `torch.get_rng_state()` returns the CPU's, 5 KiB.
 # 2. In `backward`, go back to that state with `torch.set_rng_state(state)`. After the second call, set the state
 #    to what it was when `backward` began.
 # 3. Make the second call under `torch.enable_grad()`. Torch runs `backward`, like `forward`, without a graph.
@@ -552,8 +552,8 @@ score("lab04-run_in_segments", globals())
 # the last.
 # - **End of forward:** each segment's input is live (the chain's is the first), and everything the last segment saves.
 # - **Backward**, last segment first: a finished segment frees all it holds, its input too. Then the one before
-#   is recomputed: $s - 1$ inputs are live, and everything its $k$ layers save. That includes its last output,
-#   which was the input of the segment after it.
+#   is recomputed: $s - 1$ inputs are live, and everything its $k$ layers save. Its last output counts among
+#   these, no longer as an input.
 # - With one segment nothing is recomputed.
 #
 # Write three functions of whole numbers:
@@ -806,8 +806,11 @@ def step_with_log(layers, x: torch.Tensor) -> list[float]:
 def mended(layers, x):
     try:
         return step_with_log(layers, x)
-    except torch.utils.checkpoint.CheckpointError as error:  # without torch's page of tips
-        raise RuntimeError(str(error).partition("\n\nTip:")[0]) from None
+    except torch.utils.checkpoint.CheckpointError:
+        raise RuntimeError(
+            "a segment saved other tensors in its second run. Either a hook computes with a graph "
+            "(use output.detach()), or it is gone by then: remove hooks after backward"
+        ) from None
 
 
 def logged(step):
