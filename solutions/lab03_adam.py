@@ -292,16 +292,17 @@ if predicted(predicted_steps, question="Adam's steps to a loss below 1?"):
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-bytes_per_parameter-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.2 Bytes per parameter (core, 1 point, 8 minutes)
 #
-# Memory that grows with the model is counted per parameter: **weights**, **gradients**, **first
-# moment** and **second moment**; and sometimes **master weights**. A step of Adam is often smaller than
-# the gap between two 16-bit numbers, and would be lost. So if the optimizer's step computes in a wider format than the
-# weights have, it works on a second copy of them in its own format: the master weights. The moments
-# have the step's format, too.
+# Counted per parameter: **weights**, **gradients**, **first moment** and **second moment**; and sometimes
+# **master weights**. A step of Adam is often smaller than the gap between two 16-bit numbers, and would be
+# lost. So if the optimizer's step computes in a wider format than the weights have, it works on a copy of
+# them in its format: the master weights. The moments have the step's format, too.
 #
 # `RECIPES` lists the format of the weights, of the gradients and of the step, and the optimizer. Write
 # `bytes_per_parameter(recipe)`: a dict with exactly the keys `"weights"`, `"gradients"`,
 # `"master_weights"`, `"first_moment"` and `"second_moment"`, in whole bytes, 0 for anything absent.
 # Plain SGD has no moments. An unknown recipe raises `ValueError`; a dict's own `KeyError` will do.
+#
+# *Points:* all or nothing.
 #
 # *Example:* `"bf16"` has 2 bytes of weights, gradients and each moment, and no master weights: 8 in all.
 #
@@ -444,6 +445,8 @@ if predicted(predicted_saving, question="bytes per parameter that mixed precisio
 # `largest_model(recipe, budget_bytes, activation_bytes)`: the largest whole number of parameters whose
 # training fits; an exact fit counts. If not even the activations fit, the answer is 0. An unknown
 # recipe raises an error, as in 3.2.
+#
+# *Points:* all or nothing.
 #
 # *Example:* 1000 bytes with 100 of activations, `"fp32"`: 900 bytes hold 56 parameters of 16 bytes.
 #

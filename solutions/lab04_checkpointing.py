@@ -64,6 +64,7 @@ from peakmem.labs.lab04 import (
     new_chain,
     segment_sliders,
 )
+from peakmem.labs.recorded import print_checkpoints
 from peakmem.meter import MemoryMeter
 from peakmem.probes import lab04
 
@@ -1582,6 +1583,7 @@ else:
         print(
             f"On paper, segments of 4 take {share:.0f}% longer; you predicted {predicted_overhead}."
         )
+        print_checkpoints()
 
 # %% nbgrader={"grade": true, "grade_id": "lab04-gpu_tradeoff", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 4.9, 2 points: hidden cases are run here when your instructor grades the lab on a GPU.

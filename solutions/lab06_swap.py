@@ -70,6 +70,7 @@ from peakmem.labs.lab06 import (
     simulate_plan,
     train_chain,
 )
+from peakmem.labs.recorded import print_copies
 from peakmem.meter import MemoryMeter, measure_call
 from peakmem.show.plots.lab06 import draw_break_even, draw_live_bytes, draw_runs
 from peakmem.swapping import Stage, simulate
@@ -1409,6 +1410,9 @@ if torch.cuda.is_available():
 else:
     print("Skipped: exercise 6.9 needs a CUDA GPU, and there is none here.")
     print("Its 2 points are left out of your total. You may still write overlapped().")
+    if predicted(predicted_pinned_ratio, question="how many times faster are pinned copies?"):
+        print_copies()
+        print(f"You predicted {predicted_pinned_ratio}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab06-gpu_overlap", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 6.9, 2 points: hidden cases are run here when your instructor grades the lab on a GPU.

@@ -16,9 +16,9 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 7: fewer bytes per element
 #
-# Numbers in float16 or bfloat16 take 2 bytes, those in float32 take 4. So the activations of a training step
-# halve, and recent GPUs multiply such numbers several times faster. The price is range and precision. *Mixed
-# precision* pays it where it is cheap: most work is done in 16 bits, and the few steps that would go wrong stay in 32.
+# Numbers in float16 or bfloat16 take 2 bytes instead of 4. So activations halve, and recent GPUs multiply
+# several times faster. The price is range and precision. *Mixed precision* pays it where it is cheap: most
+# work is done in 16 bits, and the few steps that would go wrong stay in 32.
 #
 # **You will be able to**
 # - say why gradients vanish in float16, and write the loss scaler that saves them;
@@ -60,6 +60,7 @@ from peakmem.labs.lab07 import (
     scale_slider,
     train_without_masters,
 )
+from peakmem.labs.recorded import print_products
 from peakmem.meter import measure_call
 from peakmem.show.plots.lab07 import draw_scaler
 
@@ -72,11 +73,11 @@ print("The small models train on the CPU in either case, so your losses match th
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-model-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## The model of this lab
 #
-# A small GPT (2 layers, 32 features, a vocabulary of 32) learns which token follows which, on a CPU in seconds. In
-# one way it is like a large one: its loss is a mean over a **huge** batch of 16.8 million tokens, cut into
-# 65,536 micro-batches of 256. Each adds its share, so `model(tokens, targets)` returns `loss / 65536`, and
-# that factor is in every gradient. All micro-batches are alike here, so we run one and multiply the step by
-# 65536. Losses are computed in float32.
+# A small GPT (2 layers, 32 features, a vocabulary of 32) learns which token follows which. In one way it is
+# like a large one: its loss is a mean over a **huge** batch of 16.8 million tokens, cut into 65,536
+# micro-batches of 256. So `model(tokens, targets)` returns `loss / 65536`, and that factor is in every
+# gradient. All micro-batches are alike here, so we run one and multiply the step by 65536. Losses are
+# computed in float32.
 
 # %% nbgrader={"grade": false, "grade_id": "lab07-model", "locked": true, "schema_version": 3, "solution": false, "task": false}
 PARTS = 65536  # micro-batches in one batch
@@ -99,8 +100,7 @@ print(
 # ## 7.1 What is flushed to zero? (core, 2 points, 13 minutes)
 #
 # The smallest positive float16 is $2^{-24}$, about 6e-8. Half of that or less rounds to 0: it is *flushed*.
-# bfloat16 has float32's exponents and goes down to $2^{-133}$. So the same gradients can be lost in one
-# format and safe in another of the same size.
+# bfloat16 has float32's exponents and goes down to $2^{-133}$.
 #
 # Write `flushed_fraction(grads: list, dtype: str, scale: float) -> float`. `grads` is a list of float32 tensors of
 # any shapes. Of all their values that are not 0, return the share that becomes 0 when multiplied by `scale` and
@@ -210,15 +210,16 @@ score("lab07-flushed_fraction", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-best_scale-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.2 The best scale (core, 1 point, 8 minutes)
 #
-# Multiplied by a scale, all gradients move up together. Small ones are saved as long as the largest doesn't
-# overflow. A power of two is best: it changes the exponent only, and rounds nothing.
+# A scale moves all gradients up together. Small ones are saved as long as the largest doesn't overflow. A
+# power of two changes the exponent only, and rounds nothing.
 #
 # Write `best_scale(grads: list) -> float`: the largest power of two from $2^{-24}$ to $2^{24}$ with which **all** scaled
 # values stay finite in float16.
 #
-# **Convention:** the value after the cast counts. The largest float16 is 65504, and anything below 65520,
-# halfway to where the next would be, rounds down to it. No value, or only zeros: $2^{24}$. Leave the tensors as
-# they are.
+# **Convention:** the value after the cast counts. The largest float16 is 65504; anything below 65520 rounds
+# down to it. No value, or only zeros: $2^{24}$. Leave the tensors as they are.
+#
+# *Points:* all or nothing.
 #
 # *Example:* of 0.5 and -3.0, -3.0 decides. $3 \cdot 2^{14} = 49152$ is finite, $3 \cdot 2^{15}$ is not: 16384.
 #
@@ -304,13 +305,13 @@ scale_slider(flushed_fraction, GRADIENTS)
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.3 The loss scaler (core, 5 points, 25 minutes)
 #
-# A gradient of 0 isn't a small error: that weight stops learning. But backward is linear: **multiply the loss by a
-# scale, and every gradient is multiplied by it**. So scale the loss up before backward, and divide the gradients,
-# in float32, before the optimizer sees them.
+# A weight whose gradient is 0 stops learning. But backward is linear: **multiply the loss by a scale, and
+# every gradient is multiplied by it**. So scale the loss up before backward, and divide the gradients, in
+# float32, before the optimizer sees them.
 #
-# Which scale? A small one saves little; a large one overflows to `inf`, and `inf - inf` is `NaN`. The right one
-# differs between models, and changes during training. So let the scaler search: after good steps it raises the
-# scale; after an overflow it lowers the scale, and the step is lost: skip it.
+# Which scale? A small one saves little; a large one overflows to `inf`, and `inf - inf` is `NaN`. The right
+# one changes during training. So let the scaler search: after good steps it raises the scale; after an
+# overflow it lowers it and skips the step.
 #
 # Write the class `LossScaler(initial=2.0**16, growth=2.0, backoff=0.5, interval=2000)`:
 # - `scale(loss)` returns the loss times the current scale. So `scale(1.0)` is the scale itself.
@@ -607,10 +608,10 @@ if predicted(predicted_lower_loss, question="whose loss ends lower?"):
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-loss_scaler-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the pictures show.* Left: in float16 alone the loss stops at 2e-8, where the gradients become 0. With the
-# scaler it ends about a thousand times lower, where the rounding of float16's 11 significant bits stops it. bfloat16
-# needs no scaler, since it has float32's range, but with 8 significant bits it stops earlier. Right: the scale
-# doubles every 5 steps until an overflow.
+# *What the pictures show.* Left: in float16 alone the loss stops at 2e-8, where the gradients become 0. With
+# the scaler it ends about a thousand times lower, at the rounding of float16's 11 significant bits. bfloat16
+# needs no scaler, but with 8 significant bits it stops earlier. Right: the scale doubles every 5 steps until
+# an overflow.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-master_weights-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.4 Master weights (core, 4 points, 15 minutes)
@@ -618,15 +619,14 @@ if predicted(predicted_lower_loss, question="whose loss ends lower?"):
 # Now the *update* is in danger. Just below 1 float16's numbers are $2^{-11}$ apart, about 0.0005. A weight of 1
 # minus an update of 0.0002 rounds to 1: the update is lost, and so are a thousand like it.
 #
-# So keep a second copy of the weights in float32, the **masters**. Forward and backward use a copy rounded to 16
-# bits. Updates are made on the masters, where small ones add up; then they are rounded into the copy again.
+# So keep a second copy of the weights in float32, the **masters**. Forward and backward use a copy rounded to
+# 16 bits. Updates add up in the masters, which are then rounded into the copy again.
 #
 # Write the class `MasterWeights(lr, dtype=torch.float16)`:
 # - `load(tensors)` takes a list of float32 tensors and keeps its own float32 copies of them in the list `master`. It
 #   also makes the list `params`: their values as leaf tensors in `dtype` with `requires_grad`.
-# - `step()` makes a step of plain SGD: for each param with a gradient, the master becomes
-#   `master - lr * gradient`, in float32. Then each param is its master, rounded. If `.grad` is `None`, both stay as
-#   they are.
+# - `step()` makes a step of plain SGD: for each param with a gradient, the master becomes `master - lr *
+#   gradient`, in float32, and the param its master, rounded. If `.grad` is `None`, both stay as they are.
 #
 # **Convention:** gradients come in `dtype`; no loss scale is used here. The tensors given to `load` don't change. `torch.amp` and
 # `torch.autocast` are not allowed.
@@ -769,8 +769,8 @@ score("lab07-master_weights", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.5 Find the leak (core, 2 points, 9 minutes)
 #
-# This loop trains two float32 masters on bfloat16 copies, new ones in each step. Its losses are right.
-# The two masters below take 2 MiB together, so a step's copies take 1 MiB, and their gradients 1 MiB.
+# This loop trains two float32 masters on bfloat16 copies, new ones in each step. Its losses are right. The
+# masters take 2 MiB together, so a step's copies take 1 MiB, and their gradients 1 MiB.
 #
 # **Predict first.** After backward, autograd has freed what it saved. By how many MiB does the peak of 8 steps exceed
 # that of 2?
@@ -901,11 +901,20 @@ score("lab07-find_the_leak", globals())
 # would be a reason to worry: then gradients are inf or NaN at any scale.
 # ### END SOLUTION
 
+# %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# **The core ends here.** You should now be able to say:
+#
+# - Float16 loses small gradients because of its *range*. Scaling the loss moves them all into it; a step with
+#   an `inf` or a `NaN` is skipped as a whole. Unscale before you clip.
+# - Updates below half a gap are lost as well, and no scale helps there: keep float32 masters.
+# - bfloat16 has float32's range and needs no scaling, but it needs masters.
+# - A loss tensor that you keep holds its graph, and the copies it started from.
+
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-train-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.7 Train in low precision (stretch, 4 points, 16 minutes)
 #
-# Put it together. Write `train(model, batches, precision, lr=0.1)`, which trains with plain SGD, one step per batch,
-# and returns the list of losses.
+# Write `train(model, batches, precision, lr=0.1)`, which trains with plain SGD, one step per batch, and
+# returns the list of losses.
 # - `model(*batch)` is the loss of a batch. The model's parameters are in float32: **they are the masters**, updated
 #   in place, so `MasterWeights` isn't needed.
 # - `precision` is `"float32"`, `"float16"` or `"bfloat16"`. Forward runs on copies in that dtype: that much is given.
@@ -1183,17 +1192,16 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-experiment-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* In naive float16 almost all gradients are 0: here backward casts every gradient on the
-# way down, and once one is 0, so are all that are computed from it. Scaling alone brings them back, yet about half
-# of the way is lost: most updates are below half a gap of the float16 weights. With both, float16 follows float32;
-# so does bfloat16 without scaling, but its gaps are 8 times as wide, so it needs masters even more: think of 7.4's
-# weight.
+# *What the picture shows.* In naive float16 almost all gradients are 0: backward casts every gradient on the
+# way down, and once one is 0, so are all that are computed from it. Scaling alone brings them back, yet about
+# half of the way is lost: most updates are below half a gap of the float16 weights. With both, float16
+# follows float32; so does bfloat16 without scaling, but its gaps are 8 times as wide, so it needs masters
+# even more.
 #
 # **How typical is that?** The factor of 1/65536, the small steps and the wide spread of weights (they begin
-# at a standard deviation of 0.3) were chosen so that every effect shows within 80 steps. They only begin
-# the training: the loss is still above $\ln 32 = 3.47$, that of guessing. On an ordinary batch with large
-# steps naive float16 keeps up, as the last line shows. You meet these effects when the batch is large and
-# the steps are small.
+# at a standard deviation of 0.3) were chosen so that every effect shows within 80 steps. On an ordinary batch
+# with large steps naive float16 keeps up, as the last line shows. You meet these effects when the batch is
+# large and the steps are small.
 #
 # ### In practice
 #
@@ -1215,7 +1223,7 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
 #
 # `torch.autocast` decides operator by operator. A matrix product runs in 16 bits, since its inner sums are
 # accumulated in float32. On a GPU, exponentials, long sums and losses run in float32. The CPU's lists are
-# shorter. The rest runs in its input's dtype. So no table tells you what *your* model does: look.
+# shorter. The rest runs in its input's dtype. What does *your* model do? Look.
 #
 # Write `dtype_trace(module, x, dtype) -> list[tuple[str, str]]`. Run `module(x)` once under
 # `torch.autocast(x.device.type, dtype=dtype)`. Return, for each *leaf* (a module without children) in the order they
@@ -1367,10 +1375,8 @@ score("lab07-dtype_trace", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-training_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.9 What halves, and what does not? (stretch, 2 points, 8 minutes)
 #
-# Lab 3 counted bytes per parameter. New here are the activations: in 16 bits they take half the bytes.
-#
-# Write `training_bytes(n_params: int, activation_bytes_fp32: int, recipe: str) -> dict` with exactly the keys of
-# `KEYS`, below, and `"activations"`. `RECIPES` has lab 3's bytes per parameter.
+# Write `training_bytes(n_params: int, activation_bytes_fp32: int, recipe: str) -> dict` with exactly the keys
+# of `KEYS`, below, and `"activations"`. `RECIPES` has lab 3's bytes per parameter.
 #
 # **Convention:** whole bytes; `activation_bytes_fp32`, a multiple of 4, is what activations take in float32.
 # Activations have the weights' dtype. An unknown recipe raises `ValueError`.
@@ -1459,8 +1465,8 @@ score("lab07-training_bytes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-copies-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### What autocast keeps
 #
-# `torch.autocast` leaves the weights in float32 and casts them where they are used. Backward needs the casts again,
-# so they stay: 2 bytes per parameter on top. Eight layers of $512 \times 512$ have 8 MiB of weights, so a copy of
+# `torch.autocast` casts the float32 weights where they are used. Backward needs the casts again, so they
+# stay: 2 bytes per parameter on top. Eight layers of $512 \times 512$ have 8 MiB of weights, so a copy of
 # each takes 0.5 MiB; seven stay, for the first layer's would only serve a gradient that nothing needs.
 #
 # **Predict first.** With few tokens, does autocast take more or less than float32?
@@ -1492,8 +1498,9 @@ if predicted(predicted_autocast, question="does autocast take more or less?"):
 # multiplier reads the 10 highest fraction bits. V100 and T4 are older: they have neither TF32 nor bfloat16 units, so
 # "tf32" runs as float32 there, and bfloat16 is slow.
 #
-# Write `speedup()`. It returns a dict with exactly the keys `"float32"`, `"tf32"`, `"float16"` and `"bfloat16"`, and for
-# each the **seconds** of one product `x @ w` of two $8192 \times 8192$ matrices of random normal numbers on the GPU.
+# Write `speedup()`. It returns a dict with exactly the keys `"float32"`, `"tf32"`, `"float16"` and
+# `"bfloat16"`, and for each the **seconds** of one product `x @ w` of two random $8192 \times 8192$ matrices
+# on the GPU.
 # - For TF32 the matrices are float32, after `torch.set_float32_matmul_precision("high")`; for float32, `"highest"`.
 # - `x @ w` only *asks* for a product. Call `torch.cuda.synchronize()` before you read the clock, at the start and at
 #   the end, or use two `torch.cuda.Event(enable_timing=True)`, whose `elapsed_time` is in milliseconds.
@@ -1559,6 +1566,7 @@ else:
     print("Skipped: exercise 7.10 needs a CUDA GPU, and there is none here.")
     print("Its 2 points are left out of your total. You may still write speedup().")
     if predicted(predicted_speedup, question="how many times faster is bfloat16?"):
+        print_products()
         print("By data sheet, in Tflop/s:")
         for name in ("v100-32gb", "t4-16gb", "a100-80gb", "h100-80gb"):
             print(f"{name:10} {dict(accelerator(name).tflops)}")
@@ -1575,9 +1583,4 @@ score("lab07-gpu_speed", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - Float16 loses small gradients because of its *range*. Scaling the loss moves them all into it; a step with an
-#   `inf` or a `NaN` is skipped as a whole. Clip true gradients: unscale first.
-# - Updates below half a gap are lost as well, and no scale helps there: keep float32 masters.
-# - bfloat16 has float32's range and needs no scaling, but it needs masters.
-# - A loss tensor that you keep holds its graph, and the copies it started from. Keep a number.
 # - Activations halve. Weights, gradients and masters together don't: 2 + 2 + 4 bytes against 4 + 4.

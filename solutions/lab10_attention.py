@@ -689,7 +689,9 @@ def kept_bytes(attention):
         for causal in (False, True)
     )
     return (
-        "one number a row" if found <= 4 * 4 * 512 + 4096 else f"{found / 8192:.0f} numbers a row"
+        "one number per row"
+        if found <= 4 * 4 * 512 + 4096
+        else f"{found / 8192:.0f} numbers per row"
     )
 
 
@@ -723,7 +725,7 @@ self_check(
         ),
         Case(
             (TiledAttention.apply,),
-            "one number a row",
+            "one number per row",
             "save_for_backward of q, k, v, the output and log_sum.",
             function=kept_bytes,
             label="kept for backward",

@@ -75,7 +75,7 @@ def test_a_lecture_answers_in_voila(open_lecture: Open, page: Page) -> None:
 
     guess(film, "16")
     expect(film).to_contain_text("You said 16 forwards (1.33 times it); it is 12 forwards.")
-    slider(film, "K, a segment").press("ArrowRight")
+    slider(film, "K, per segment").press("ArrowRight")
     chain = Chain((Stage(1, 2, 1, 1),) * 16)
     run = simulate(chain, every_k(chain, 5))
     expect(film).to_contain_text(f"it is {run.makespan - chain.work_time:g} forwards")
@@ -198,7 +198,7 @@ def test_a_lecture_runs_in_jupyterlab(
     film.scroll_into_view_if_needed()
     guess(film, "12")
     expect(film).to_contain_text("You said 12 forwards (1.00 times it); it is 12 forwards")
-    slider(film, "K, a segment").press("ArrowLeft")
+    slider(film, "K, per segment").press("ArrowLeft")
     chain = Chain((Stage(1, 2, 1, 1),) * 16)
     run = simulate(chain, every_k(chain, 3))
     expect(film).to_contain_text(f"it is {run.makespan - chain.work_time:g} forwards")

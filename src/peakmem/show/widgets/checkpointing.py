@@ -65,7 +65,7 @@ class _Checkpointing(Calculator):
                 "chain": ipywidgets.Dropdown(options=_CHAINS, description="chain"),
                 "stages": slider(16, 1, 24, description="N, stages"),
                 "plan": ipywidgets.Dropdown(options=_PLANS, description="plan"),
-                "every": slider(4, 1, 24, description="K, a segment"),
+                "every": slider(4, 1, 24, description="K, per segment"),
                 "budget": slider(40, 1, 100, description="budget, %"),
                 "step": step,
             },
