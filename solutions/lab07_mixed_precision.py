@@ -214,7 +214,7 @@ score("lab07-flushed_fraction", globals())
 # power of two changes the exponent only, and rounds nothing.
 #
 # Write `best_scale(grads: list) -> float`: the largest power of two from $2^{-24}$ to $2^{24}$ with which **all** scaled
-# values stay finite in float16.
+# values stay finite in float16. There is always one.
 #
 # **Convention:** the value after the cast counts. The largest float16 is 65504; anything below 65520 rounds
 # down to it. No value, or only zeros: $2^{24}$. Leave the tensors as they are.
@@ -619,19 +619,19 @@ if predicted(predicted_lower_loss, question="whose loss ends lower?"):
 # Now the *update* is in danger. Just below 1 float16's numbers are $2^{-11}$ apart, about 0.0005. A weight of 1
 # minus an update of 0.0002 rounds to 1: the update is lost, and so are a thousand like it.
 #
-# So keep a second copy of the weights in float32, the **masters**. Forward and backward use a copy rounded to
-# 16 bits. Updates add up in the masters, which are then rounded into the copy again.
+# So keep a second copy of the weights in float32, the **masters**. Forward and backward use the **low copy**, rounded
+# to 16 bits. Updates add up in the masters, which are then rounded into the low copy again.
 #
 # Write the class `MasterWeights(lr, dtype=torch.float16)`:
 # - `load(tensors)` takes a list of float32 tensors and keeps its own float32 copies of them in the list `master`. It
-#   also makes the list `params`: their values as leaf tensors in `dtype` with `requires_grad`.
+#   also makes the low copy, the list `params`: their values as leaf tensors in `dtype` with `requires_grad`.
 # - `step()` makes a step of plain SGD: for each param with a gradient, the master becomes `master - lr *
 #   gradient`, in float32, and the param its master, rounded. If `.grad` is `None`, both stay as they are.
 #
 # **Convention:** gradients come in `dtype`; no loss scale is used here. The tensors given to `load` don't change. `torch.amp` and
 # `torch.autocast` are not allowed.
 #
-# *Points:* small updates survive 2, the low copy is the rounded master 1, the first load and `None` 1.
+# *Points:* small updates survive 2, the low copy is the rounded master 1, masters start unrounded and `None` is left 1.
 #
 # *Example:* a weight of 1.0, `lr=0.0008`, and a gradient of 0.25 at each of 4 steps: the master ends at 0.9992, and the
 # float16 copy at 0.99902. Float16 alone would stay at 1.
