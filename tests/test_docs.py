@@ -178,7 +178,7 @@ def test_losses_in_few_bits_are_what_was_measured(repository: Path) -> None:
         cells = (row["kind"], row["way"], f"{row['bits']:.2f}", f"{row['loss']:.4f}")
         assert f"| {' | '.join(cells)} |" in page
         words = {"trained rounded": ", trained rounded"}.get(row["kind"], "")
-        way = {"fp32": "fp32, as it was trained", "int4, one scale": "int4, one scale a matrix"}
+        way = {"fp32": "fp32, as it was trained", "int4, one scale": "int4, one scale per matrix"}
         name = f"| {way.get(row['way'], row['way'])}{words} |"
         if name in lecture and row["kind"] != "optimizer":
             assert f"{name} {row['bits']:.2f} | {row['loss']:.4f} |" in lecture
