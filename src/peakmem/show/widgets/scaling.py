@@ -13,6 +13,7 @@ from peakmem.scale.scaling_laws import (
     TrainingRun,
     compute_optimal,
 )
+from peakmem.show.palette import SERIES
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.parts import table
@@ -121,9 +122,9 @@ def _draw(log_flops: float, chosen: str) -> str:
         mine = approach == chosen
         dash = ("", "7 3", "2 3", "9 3 2 3", "4 2")[n]
         width = 4 if mine else 1.6
-        parts.append(svg.path(points, colour=svg.COLOURS[n], width=width, dash=dash))
+        parts.append(svg.path(points, colour=SERIES[n], width=width, dash=dash))
         y = 292 + 19 * n
-        parts.append(svg.path([(60, y), (100, y)], colour=svg.COLOURS[n], width=width, dash=dash))
+        parts.append(svg.path([(60, y), (100, y)], colour=SERIES[n], width=width, dash=dash))
         parts.append(svg.text(110, y + 5, _LAWS[approach], bold=mine))
     x = across(log_flops)
     parts.append(svg.line(x, 30, x, 230, dash="3 3"))
