@@ -284,6 +284,25 @@ def test_no_link_is_dead_and_no_picture_without_words(site: Path, repository: Pa
         assert Page(path).without_words == [], path.name
 
 
+def test_the_reference_has_every_public_name(site: Path, repository: Path) -> None:
+    page = (repository / "docs/api.md").read_text("utf-8")
+    listed = re.findall(r"automodule:: (\S+)", page)
+    package = repository / "src/peakmem"
+    folders = [path.parent for path in package.rglob("__init__.py")]
+    names = {folder: ".".join(folder.relative_to(repository / "src").parts) for folder in folders}
+    public = {name for name in names.values() if getattr(import_module(name), "__all__", None)}
+    assert set(listed) == {name for name in public if not re.search(r"lab\d|probes|cli", name)}
+    shown = set(Page(site / "api.html").places)
+    for name in listed:
+        for public_name in import_module(name).__all__:
+            places = {f"{name}.{public_name}", f"peakmem.{public_name}"}
+            assert public_name.startswith("__") or places & shown, f"{name}.{public_name}"
+
+
+def test_a_fields_comment_is_not_taken_for_its_type(site: Path) -> None:
+    assert ">Type<" not in (site / "api.html").read_text("utf-8")
+
+
 def test_mathematics_is_mathml_that_needs_no_script(site: Path) -> None:
     page = (site / "bibliography.html").read_text("utf-8")
     assert page.count("<math") >= 20

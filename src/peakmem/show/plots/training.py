@@ -65,7 +65,7 @@ def gradient_histogram(
 ) -> Axes:
     """Draw histograms of gradients' sizes, in powers of two, above the ranges of number formats.
 
-    `exponents` is name -> log2 |gradient| of nonzero gradients. `ranges` is name -> (lowest,
+    `exponents` is name -> `log2(abs(gradient))` of nonzero gradients. `ranges` is name -> (lowest,
     highest) exponent of a format; each is a shaded bar at the foot of the plot.
 
     >>> from matplotlib.figure import Figure
