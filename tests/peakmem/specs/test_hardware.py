@@ -15,7 +15,7 @@ rows = pytest.mark.parametrize("row", ACCELERATORS.values(), ids=lambda row: row
 
 # The total capacity in torch's messages, in GiB, reported by users of these boards.
 TORCH_GIB = {
-    "rtx3070-8gb": 7.79,
+    "rtx3070-8gb": 7.76,
     "rtx3080-10gb": 9.78,
     "rtx3090-24gb": 23.70,
     "a100-40gb": 39.5,
