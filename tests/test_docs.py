@@ -22,7 +22,11 @@ from autograder.authoring.length import length_violations
 from autograder.cli.app import main as autograder
 from course import COMMANDS
 from peakmem.labs.session import HIDDEN_MODULES
+from peakmem.predict.step_ledger import build_ledger
+from peakmem.scale.pipelines import SCHEDULES
 from peakmem.show.widgets import __all__ as calculators
+from peakmem.specs.models import model
+from peakmem.specs.recipes import PRECISIONS, Recipe
 from tests.test_architecture import ORDERS
 
 _COMMAND = re.compile(r"`autograder (\w+)|^autograder (\w+)", re.MULTILINE)
@@ -99,6 +103,23 @@ def test_the_students_names_are_those_that_the_page_lists(repository: Path) -> N
         face, module = import_module(f"peakmem.{name}"), import_module(place)
         assert face.__all__ == module.__all__
         assert all(getattr(face, public) is getattr(module, public) for public in face.__all__)
+
+
+def test_what_isnt_predicted_is_still_not(repository: Path) -> None:
+    page = (repository / "docs/library.md").read_text("utf-8")
+    section = page.partition("### What isn't predicted")[2].partition("\n###")[0]
+    assert "fp8 arithmetic" in section
+    assert not [name for name, precision in PRECISIONS.items() if "fp8" in precision.compute]
+    assert "moves only optimizer state and master weights" in section
+    on_device, offloaded = (
+        build_ledger(model("gpt2"), Recipe("mixed", batch=2, sequence=128, offload=offload))
+        for offload in (False, True)
+    )
+    owners = on_device.by_owner(), offloaded.by_owner()
+    assert owners[0]["activation"] == owners[1]["activation"]
+    assert owners[0]["optimizer_state"] > owners[1].get("optimizer_state", 0)
+    assert "GPipe and Varuna" in section
+    assert set(SCHEDULES) == {"1f1b", "gpipe", "varuna"}
 
 
 def test_the_large_class_is_what_was_measured(repository: Path) -> None:
@@ -261,6 +282,25 @@ def test_no_link_is_dead_and_no_picture_without_words(site: Path, repository: Pa
     assert list(dead_links(site)) == []
     for path in site.glob("*.html"):
         assert Page(path).without_words == [], path.name
+
+
+def test_the_reference_has_every_public_name(site: Path, repository: Path) -> None:
+    page = (repository / "docs/api.md").read_text("utf-8")
+    listed = re.findall(r"automodule:: (\S+)", page)
+    package = repository / "src/peakmem"
+    folders = [path.parent for path in package.rglob("__init__.py")]
+    names = {folder: ".".join(folder.relative_to(repository / "src").parts) for folder in folders}
+    public = {name for name in names.values() if getattr(import_module(name), "__all__", None)}
+    assert set(listed) == {name for name in public if not re.search(r"lab\d|probes|cli", name)}
+    shown = set(Page(site / "api.html").places)
+    for name in listed:
+        for public_name in import_module(name).__all__:
+            places = {f"{name}.{public_name}", f"peakmem.{public_name}"}
+            assert public_name.startswith("__") or places & shown, f"{name}.{public_name}"
+
+
+def test_a_fields_comment_is_not_taken_for_its_type(site: Path) -> None:
+    assert ">Type<" not in (site / "api.html").read_text("utf-8")
 
 
 def test_mathematics_is_mathml_that_needs_no_script(site: Path) -> None:

@@ -12,6 +12,7 @@ import sysconfig
 import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator
+from email import message_from_string
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,11 @@ def copy(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def files_of(folder: Path, package: str) -> set[str]:
     files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return {f"{package}/{file.as_posix()}" for file in files if file.name != "pyproject.toml"}
+    return {
+        f"{package}/{file.as_posix()}"
+        for file in files
+        if file.name not in ("pyproject.toml", "LICENSE")
+    }
 
 
 def without_metadata(wheel: set[str]) -> set[str]:
@@ -88,6 +93,41 @@ def test_instructors_wheel_holds_all_of_autograder(copy: Path, tmp_path: Path) -
     files = files_of(copy / "autograder", "autograder")
     remedy = "autograder/pyproject.toml has to name each folder, as a package or as data"
     assert without_metadata(build_wheel(copy / "autograder", tmp_path)) == files, remedy
+
+
+@pytest.mark.parametrize("place", [".", "autograder"])
+def test_a_wheel_says_what_it_is(place: str, copy: Path, tmp_path: Path) -> None:
+    names = build_wheel(copy / place, tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+    with zipfile.ZipFile(wheel) as opened:
+        found = message_from_string(opened.read(metadata).decode())
+        (license_file,) = (name for name in names if name.endswith("licenses/LICENSE"))
+        assert opened.read(license_file) == (copy / "LICENSE").read_bytes()
+    assert found["License-Expression"] == "MIT"
+    assert found["License-File"] == "LICENSE"
+    assert found["Author"] == "The authors of peakmem"
+    assert found["Description-Content-Type"] == "text/markdown"
+    for minor in (11, 12, 13):
+        assert f"Programming Language :: Python :: 3.{minor}" in found.get_all("Classifier")
+    readme = str(found.get_payload())
+    assert readme.strip().startswith("# ")
+    assert relative_links(readme) == []
+
+
+def relative_links(text: str) -> list[str]:
+    """Links and pictures that lead nowhere once the text stands on a page by itself."""
+    found = re.findall(r"\]\(([^)]+)\)", text)
+    return [link for link in found if not re.match(r"https://|#", link)]
+
+
+def test_a_relative_link_is_found(repository: Path) -> None:
+    assert "docs/students.md" in relative_links((repository / "README.md").read_text("utf-8"))
+
+
+def test_the_citation_has_the_version(repository: Path) -> None:
+    readme = (repository / "README.md").read_text("utf-8")
+    assert re.findall(r"^  version = \{(.*)\},$", readme, re.MULTILINE) == [peakmem.__version__]
 
 
 def test_both_distributions_have_one_version(repository: Path) -> None:

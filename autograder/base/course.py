@@ -136,8 +136,8 @@ class Course:
 
     @property
     def project_files(self) -> list[Path]:
-        """The library's metadata: pyproject.toml, and README.md, which it includes."""
-        return [self.root / "pyproject.toml", self.root / "README.md"]
+        """The library's metadata: pyproject.toml, and the license, which it includes."""
+        return [self.root / "pyproject.toml", self.root / "LICENSE"]
 
     @property
     def constraints_file(self) -> Path:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -38,6 +42,20 @@ _AUTO_CLASSES = (
 )
 
 
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Hide what libraries log and warn of as they are imported; none of it is about the model."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+
+
+@_without_warnings()
 def built_class(config: ModelConfig) -> tuple[Any, Any]:
     """Return the config's class in transformers, and the config as an object for that class.
 

@@ -1,41 +1,63 @@
-"""Colours of plots and calculators: one table of owners, and hues for everything else."""
+"""Colours of plots and calculators: one table of owners, and other hues for everything else."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["COLOURS", "INK", "OWNERS", "colours_of", "ink_on"]
+__all__ = ["ACTIONS", "INK", "OUTCOMES", "OWNERS", "SERIES", "VERDICTS", "colours_of", "ink_on"]
 
 INK = "#222222"
 # Okabe and Ito (2008), without yellow, which projectors wash out.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_BLUE, _VERMILION, _GREEN = "#0072B2", "#D55E00", "#009E73"
+_PINK, _SKY, _ORANGE = "#CC79A7", "#56B4E9", "#E69F00"
 
 #: Owner of memory -> colour, by the ledger's names and those that labs and lectures print.
 OWNERS = {
-    **dict.fromkeys(("parameter", "parameters", "weights"), COLOURS[0]),
-    **dict.fromkeys(("gradient", "gradients"), COLOURS[1]),
-    **dict.fromkeys(("optimizer state", "optimizer", "moments", "two moments"), COLOURS[2]),
-    "first moment": COLOURS[2],
+    **dict.fromkeys(("parameter", "parameters", "weights"), _BLUE),
+    **dict.fromkeys(("gradient", "gradients"), _VERMILION),
+    **dict.fromkeys(("optimizer state", "optimizer", "moments", "two moments"), _GREEN),
+    "first moment": _GREEN,
     "second moment": "#66C9AC",  # paler, because the two are neighbours in one bar
     **dict.fromkeys(("master", "master weights", "fp32 weights"), "#8C8C8C"),
-    **dict.fromkeys(("activation", "activations"), COLOURS[3]),
-    **dict.fromkeys(("temporary", "temporaries"), COLOURS[4]),
-    "logits": COLOURS[5],
+    **dict.fromkeys(("activation", "activations", "saved tensors"), _PINK),
+    "output": "#E8BAD4",  # paler: a stage's output is one of its activations
+    **dict.fromkeys(("temporary", "temporaries"), _SKY),
+    "logits": _ORANGE,
     "communication": INK,
+}
+
+#: What compute or the link does -> colour, none of them an owner's.
+ACTIONS = {
+    "forward": "#DDCC77",
+    "forward again": "#332288",
+    "backward": "#7B4B2A",
+    "out": "#8A4FFF",
+    "in": "#C9B6FF",  # paler: the same bytes come back
+}
+#: Verdict -> colour, pale enough for text on it.
+VERDICTS = {"fits": "#CFE6F5", "does not fit": "#F7D3BD"}
+#: Hues of curves and bars that are neither owners nor actions. Curves need dashes as well, because
+#: colour-blind viewers can't tell all of these apart.
+SERIES = ("#332288", "#857A00", "#8A4FFF", "#882255", "#7B4B2A", "#1F5130", "#7FB800")
+#: What becomes of a rounded number -> colour.
+OUTCOMES = {
+    "becomes 0": SERIES[3],
+    "subnormal": "#DDCC77",
+    "normal": SERIES[0],
+    "overflow": SERIES[2],
 }
 
 
 def colours_of(parts: Iterable[str]) -> dict[str, str]:
-    """Return a colour for each part: owners have their own, and other parts get the rest.
+    """Return a colour for each part: owners have their own, and other parts get no owner's.
 
     >>> colours_of(["optimizer_state", "fixed"])
-    {'optimizer_state': '#009E73', 'fixed': '#0072B2'}
+    {'optimizer_state': '#009E73', 'fixed': '#332288'}
     """
     names = {part: part.replace("_", " ") for part in parts}
     found = {part: OWNERS[name] for part, name in names.items() if name in OWNERS}
     others = [part for part in names if part not in found]
-    spare = [hue for hue in COLOURS if hue not in found.values()] or list(COLOURS)
-    found |= {part: spare[n % len(spare)] for n, part in enumerate(others)}
+    found |= {part: SERIES[n % len(SERIES)] for n, part in enumerate(others)}
     return {part: found[part] for part in names}
 
 

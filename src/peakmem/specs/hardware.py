@@ -117,6 +117,7 @@ _B200_TFLOPS = {"fp32": 75.0, "tf32": 1125.0, "bf16": 2250.0, "fp16": 2250.0, "f
 _L4_TFLOPS = {"fp32": 30.3, "tf32": 60.0, "bf16": 121.0, "fp16": 121.0, "fp8": 242.0}
 _L40S_TFLOPS = {"fp32": 91.6, "tf32": 183.0, "bf16": 362.0, "fp16": 362.0, "fp8": 733.0}
 _A6000_TFLOPS = {"fp32": 38.7, "tf32": 77.4, "bf16": 154.8, "fp16": 154.8}
+_3070_TFLOPS = {"fp32": 20.3, "tf32": 20.3, "bf16": 40.6, "fp16": 40.6}
 _3080_TFLOPS = {"fp32": 29.8, "tf32": 29.8, "bf16": 59.5, "fp16": 59.5}
 _3090_TFLOPS = {"fp32": 35.6, "tf32": 35.6, "bf16": 71.0, "fp16": 71.0}
 _4070TI_TFLOPS = {"fp32": 40.1, "tf32": 40.1, "bf16": 80.2, "fp16": 80.2, "fp8": 160.4}
@@ -170,6 +171,7 @@ _MEMORY = {
     ),
     "l40s-48gb": Memory(47_576_711_168, "CUDA's totalGlobalMem, by cuda-device-query"),
     "a6000-48gb": Memory(48676 * MiB, f"{_PROPERTIES}, ECC off"),
+    "rtx3070-8gb": _gib(7.78, f"{_OUT_OF_MEMORY}, github.com/akshitac8/OW-DETR/issues/46"),
     "rtx3080-10gb": _gib(9.78, f"{_OUT_OF_MEMORY}, github.com/zai-org/CogVideo/issues/34"),
     "rtx3090-24gb": _gib(23.70, f"{_OUT_OF_MEMORY}, github.com/GaoLii/DSP/issues/10"),
     "rtx4070ti-12gb": _estimated(12),
@@ -187,6 +189,7 @@ _MEMORY = {
     ),
     "m1-16gb": _metal(16 * GiB * 2 // 3, "github.com/ise-uiuc/magicoder/issues/19"),
     "m1max-32gb": _metal(32 * GiB * 2 // 3, "github.com/ggml-org/llama.cpp/pull/2011"),
+    "m2-8gb": _metal(8 * GiB * 2 // 3, "github.com/li-plus/chatglm.cpp/issues/76"),
     "m2-24gb": _metal(16 * GiB, "as printed by ggml"),
 }
 
@@ -208,6 +211,7 @@ _ROWS: tuple[_Row, ...] = (
     ("l4-24gb", 300 * GB, _PCIE4, _PCIE4, _L4_TFLOPS, _L4),
     ("l40s-48gb", 864 * GB, _PCIE4, _PCIE4, _L40S_TFLOPS, _L40S),
     ("a6000-48gb", 768 * GB, _PCIE4, 56 * GB, _A6000_TFLOPS, _GA102),
+    ("rtx3070-8gb", 448 * GB, _PCIE4, _PCIE4, _3070_TFLOPS, _GA102),
     ("rtx3080-10gb", 760 * GB, _PCIE4, _PCIE4, _3080_TFLOPS, _GA102),
     ("rtx3090-24gb", 936 * GB, _PCIE4, 56 * GB, _3090_TFLOPS, _GA102),
     ("rtx4070ti-12gb", 504 * GB, _PCIE4, _PCIE4, _4070TI_TFLOPS, _AD102),
@@ -220,6 +224,7 @@ _ROWS: tuple[_Row, ...] = (
     ("mi300x-192gb", 5300 * GB, _PCIE5, 448 * GB, _MI300X_TFLOPS, _MI300X),
     ("m1-16gb", 68 * GB, 68 * GB, _THUNDERBOLT, {"fp32": 2.6}, _APPLE),
     ("m1max-32gb", 400 * GB, 400 * GB, _THUNDERBOLT, {"fp32": 10.4}, _APPLE),
+    ("m2-8gb", 100 * GB, 100 * GB, _THUNDERBOLT, {"fp32": 3.6}, _APPLE),
     ("m2-24gb", 100 * GB, 100 * GB, _THUNDERBOLT, {"fp32": 3.6}, _APPLE),
 )
 

@@ -34,7 +34,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "solutions").mkdir(parents=True)
     for name in ("nbgrader_config.py", "constraints.txt", "environment.yml", "pyproject.toml"):
         shutil.copy(REPOSITORY / name, root)
-    shutil.copy(REPOSITORY / "README.md", root)
+    shutil.copy(REPOSITORY / "LICENSE", root)
     shutil.copytree(
         REPOSITORY / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
     )

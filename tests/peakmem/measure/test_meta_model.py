@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import logging
+import warnings
 from typing import Any
 
 import pytest
@@ -21,6 +23,23 @@ MAMBA = {
     "vocab_size": 90,
     "state_size": 4,
 }
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_libraries_say_as_they_are_imported_is_hidden(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def loud(*_: object) -> object:
+        logging.getLogger("torchao").warning("no kernels for this machine")
+        warnings.warn("deprecated", stacklevel=1)
+        return object
+
+    monkeypatch.setattr(meta_model, "_class_of", loud)
+    found, _ = meta_model.built_class(config(MAMBA))
+    assert found is object
+    assert caplog.messages == []
+    logging.getLogger("torchao").warning("later")
+    assert caplog.messages == ["later"]
 
 
 def config(values: dict[str, Any]) -> ModelConfig:

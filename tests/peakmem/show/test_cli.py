@@ -137,6 +137,20 @@ def test_the_list_has_every_model_and_gpu(capsys: pytest.CaptureFixture[str]) ->
     assert set(words) >= {*MODELS, *ACCELERATORS}
     assert "124,439,808 parameters" in said
     assert "25.45 GB (23.70 GiB)" in said
+    boards = said.partition("GPUs, with")[2].splitlines()[1:]
+    assert len(boards) == len(ACCELERATORS)
+    assert max(map(len, boards)) <= 60  # one line a board, on any terminal
+    marked = {line.split()[0] for line in boards if line.endswith("  estimate")}
+    assert marked == {name for name, gpu in ACCELERATORS.items() if not gpu.memory.reported}
+
+
+def test_the_list_as_json_has_every_source(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["estimate", "--list", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["models"]["gpt2"] == 124_439_808
+    assert {
+        name: (gpu["memory_bytes"], gpu["memory_source"]) for name, gpu in said["gpus"].items()
+    } == {name: (gpu.memory_bytes, gpu.memory.source) for name, gpu in ACCELERATORS.items()}
 
 
 @pytest.mark.parametrize(("data", "said"), [(1, True), (2, False)])

@@ -85,6 +85,16 @@ def test_only_a_terminal_gets_wrapped_text(monkeypatch: pytest.MonkeyPatch) -> N
     assert " ".join(lines) == sentence
 
 
+@pytest.mark.parametrize("command", ["estimate --model gpt5", "estimate --modle gpt2"])
+def test_an_error_is_red_on_a_terminal_only(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for to, red in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr("sys.stderr", to)
+        assert main(command.split()) == 2
+        assert ("\x1b[1;31m" in to.getvalue()) is red
+
+
 @pytest.mark.parametrize(
     ("text", "lines"),
     [

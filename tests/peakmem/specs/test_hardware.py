@@ -15,6 +15,7 @@ rows = pytest.mark.parametrize("row", ACCELERATORS.values(), ids=lambda row: row
 
 # The total capacity in torch's messages, in GiB, reported by users of these boards.
 TORCH_GIB = {
+    "rtx3070-8gb": 7.76,
     "rtx3080-10gb": 9.78,
     "rtx3090-24gb": 23.70,
     "a100-40gb": 39.5,
@@ -29,6 +30,7 @@ TORCH_GIB = {
 }
 # The board's total in nvidia-smi, in MiB, including the driver's own share.
 NVIDIA_SMI_MIB = {
+    "rtx3070-8gb": 8192,
     "t4-16gb": 15360,
     "l4-24gb": 23034,
     "a10-24gb": 23028,
@@ -51,7 +53,7 @@ def sold_gib(name: str) -> int:
 def test_the_boards_of_the_course_are_there():
     assert {name.partition("-")[0] for name in ACCELERATORS} == {
         *("v100", "t4", "a100", "a10", "h100", "h200", "b200", "l4", "l40s", "a6000"),
-        *("rtx3080", "rtx3090", "rtx4070ti", "rtx4080", "rtx4090"),
+        *("rtx3070", "rtx3080", "rtx3090", "rtx4070ti", "rtx4080", "rtx4090"),
         *("rtx5070", "rtx5070ti", "rtx5080", "rtx5090", "mi300x", "m1", "m1max", "m2"),
     }
     assert all(hasattr(hardware, name) for name in hardware.__all__)
@@ -106,6 +108,7 @@ def test_figures_are_plausible(row):
         ("a10-24gb", 9216, 1.695, 4),
         ("a6000-48gb", 10752, 1.80, 4),
         ("l40s-48gb", 18176, 2.52, 4),
+        ("rtx3070-8gb", 5888, 1.725, 2),
         ("rtx4070ti-12gb", 7680, 2.61, 2),
         ("rtx4080-16gb", 9728, 2.505, 2),
         ("rtx5070-12gb", 6144, 2.512, 2),

@@ -22,7 +22,7 @@ from peakmem.show.cli.program import (
 )
 from peakmem.show.cli.snapshot import snapshot
 from peakmem.show.cli.step import Step
-from peakmem.show.cli.terminal import tell
+from peakmem.show.cli.terminal import BAD, tell
 from peakmem.show.cli.trace import trace
 
 __all__ = ["main"]
@@ -56,7 +56,7 @@ def _command(name: str, panel: str, **settings: Any) -> Callable[..., None]:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for exit's flush
                 return _PIPE_CLOSED
             except ValueError as error:
-                tell(f"peakmem {name}: {error}", to=sys.stderr)
+                tell(f"peakmem {name}: {error}", style=BAD, to=sys.stderr)
                 return 2
 
         _app.command(name, cls=Command, rich_help_panel=panel, **settings)(told)
@@ -91,5 +91,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return run(_app, "peakmem", arguments)
     except Unreadable as error:
-        tell(error.sentence, to=sys.stderr)
+        tell(error.sentence, style=BAD, to=sys.stderr)
         return 2

@@ -8,7 +8,13 @@ from typing import Any
 
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.predict.suggestions import suggest
-from peakmem.show.cli.estimate_report import NOT_COUNTED, listing, notes_on, table_lines
+from peakmem.show.cli.estimate_report import (
+    NOT_COUNTED,
+    listing,
+    listing_as_json,
+    notes_on,
+    table_lines,
+)
 from peakmem.show.cli.inference import run_inference
 from peakmem.show.cli.step import Step
 from peakmem.show.cli.terminal import BAD, GOOD, tell
@@ -27,7 +33,10 @@ __all__ = ["run_estimate"]
 def run_estimate(step: Step) -> int:
     """Print the report, list or file; return 0 if the step fits, 1 if not."""
     if step.show_list:
-        tell(*listing())
+        if step.json:
+            print(json.dumps(listing_as_json(), indent=2))
+        else:
+            tell(*listing())
         return 0
     if step.inference:
         return run_inference(step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from peakmem.core.units import both
 from peakmem.predict.estimate import Estimate, estimate
@@ -12,7 +13,7 @@ from peakmem.show.step_report import TABLES, owner_lines, process_lines
 from peakmem.specs.hardware import ACCELERATORS
 from peakmem.specs.models import MODELS, parameter_count
 
-__all__ = ["NOT_COUNTED", "listing", "notes_on", "table_lines"]
+__all__ = ["NOT_COUNTED", "listing", "listing_as_json", "notes_on", "table_lines"]
 
 NOT_COUNTED = "Not counted: other libraries' workspaces, and scratch memory inside an operator."
 
@@ -25,7 +26,24 @@ def listing() -> Iterator[str]:
         yield f"  {name:<16}{n_parameters:>16,} parameters"
     yield "GPUs, with the memory available to a program"
     for name, device in ACCELERATORS.items():
-        yield f"  {name:<16}{both(device.memory_bytes):<26}{device.memory.source}"
+        mark = "" if device.memory.reported else "  estimate"
+        yield f"  {name:<16}{both(device.memory_bytes):<24}{mark}".rstrip()
+
+
+def listing_as_json() -> dict[str, Any]:
+    """Return the known models and GPUs as plain data, with the sources of the GPUs' figures."""
+    return {
+        "models": {name: sum(parameter_count(shape).values()) for name, shape in MODELS.items()},
+        "gpus": {
+            name: {
+                "memory_bytes": device.memory_bytes,
+                "is_estimate": not device.memory.reported,
+                "memory_source": device.memory.source,
+                "source": device.source,
+            }
+            for name, device in ACCELERATORS.items()
+        },
+    }
 
 
 def table_lines(found: Estimate, by: str) -> Iterator[str]:

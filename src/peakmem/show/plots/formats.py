@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatterMathtext, LogLocator
 
-from peakmem.show.plots.style import COLOURS, LABEL_SIZE, TICK_SIZE, Numbers, labelled, line_look
+from peakmem.show.plots.style import LABEL_SIZE, SERIES, TICK_SIZE, Numbers, labelled, line_look
 
 __all__ = [
     "number_line",
@@ -37,7 +37,7 @@ def number_line(
     """
     colours: dict[float, str] = {}  # equal gaps have one colour on both sides of zero
     for first, last, gap in gaps:
-        colour = colours.setdefault(gap, COLOURS[len(colours) % 2])
+        colour = colours.setdefault(gap, SERIES[len(colours) % 2])
         ax.axvspan(first, last, ymax=0.8, color=colour, alpha=0.18, linewidth=0)
         ax.annotate(
             f"{gap:g}",

@@ -10,13 +10,14 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from peakmem.show.plots.style import TICK_SIZE, labelled
+from peakmem.show.palette import ACTIONS
+from peakmem.show.plots.style import TICK_SIZE, labelled, line_look
 from peakmem.show.plots.time import break_even, gantt
 
 __all__ = ["draw_break_even", "draw_choices", "draw_live_bytes", "draw_runs"]
 
 _MIB = 2**20
-_CHOICES = {"recompute": "#f4b183", "swap": "#9fd8c4", "keep": "#d9d9d9"}
+_CHOICES = {"recompute": ACTIONS["forward"], "swap": ACTIONS["in"], "keep": "#d9d9d9"}
 # GPU -> its host link in one direction (GB/s), and its 16-bit operations per second: data sheets.
 _GPUS = {
     "V100, PCIe 3": (16, 125e12),
@@ -49,11 +50,10 @@ def draw_live_bytes(meters: Mapping[str, Any], budget_bytes: int) -> Figure:
     Swapping adds operators, so each curve runs over the share of its own operators.
     """
     figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-    looks = (("#0072B2", "-"), ("#D55E00", "--"))
-    for (name, meter), (colour, dashes) in zip(meters.items(), looks, strict=True):
+    for index, (name, meter) in enumerate(meters.items()):
         levels = [(live - meter.baseline_bytes) / _MIB for _, live in meter.timeline]
         share = [100 * i / (len(levels) - 1) for i in range(len(levels))]
-        ax.plot(share, levels, color=colour, linestyle=dashes, linewidth=2.2, label=name)
+        ax.plot(share, levels, label=name, **line_look(index))
     ax.axhline(budget_bytes / _MIB, color="black", linestyle=":", linewidth=1.5, label="budget")
     ax.set_ylim(bottom=0)
     labelled(ax, "operators run (percent of all)", "live besides x and weights (MiB)")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from peakmem.show.plots.style import labelled
+from peakmem.show.plots.style import labelled, line_look
 
 __all__ = ["draw_scaler"]
 
@@ -15,11 +15,10 @@ __all__ = ["draw_scaler"]
 def draw_scaler(losses: Mapping[str, Sequence[float]], scales: Sequence[float]) -> Figure:
     """Return plots of the losses of up to four runs and of the loss scale over time."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-    looks = (("#000000", "-"), ("#009E73", "-."), ("#D55E00", "--"), ("#0072B2", "-"))
-    for (name, curve), (colour, dashes) in zip(losses.items(), looks, strict=False):
-        left.semilogy(curve, color=colour, linestyle=dashes, linewidth=2.2, label=name)
+    for index, (name, curve) in enumerate(losses.items()):
+        left.semilogy(curve, label=name, **line_look(index))
     left.set_ylim(1e-12, None)
     labelled(left, "step", "loss", columns=2)
-    right.semilogy(scales, base=2, color="#0072B2", linewidth=2.2, label="what your scaler found")
+    right.semilogy(scales, base=2, label="what your scaler found", **line_look(0))
     labelled(right, "step", "loss scale")
     return figure

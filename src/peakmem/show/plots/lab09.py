@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from peakmem.show.plots.style import COLOURS, LABEL_SIZE, TICK_SIZE, Numbers, labelled, line_look
+from peakmem.show.palette import INK, OWNERS
+from peakmem.show.plots.style import LABEL_SIZE, SERIES, TICK_SIZE, Numbers, labelled, line_look
 
 __all__ = ["draw_codes", "draw_errors", "draw_model_bytes"]
 
@@ -17,10 +18,10 @@ def draw_codes(weights: Numbers, tables: Mapping[str, Numbers]) -> Figure:
     figure, (top, bottom) = plt.subplots(
         2, 1, figsize=(8, 4.5), sharex=True, height_ratios=(3, 1), layout="constrained"
     )
-    top.hist(weights, bins=80, color=COLOURS[4], label="weights of a block / largest")
+    top.hist(weights, bins=80, color=OWNERS["weights"], label="weights of a block / largest")
     labelled(top, "", "number of weights")
     for row, values in enumerate(tables.values()):
-        bottom.plot(values, [row] * len(values), "|", ms=16, mew=2, color=COLOURS[row])
+        bottom.plot(values, [row] * len(values), "|", ms=16, mew=2, color=SERIES[row])
     bottom.set_yticks(range(len(tables)), list(tables), fontsize=TICK_SIZE)
     bottom.set_xlabel("value / largest of its block", fontsize=LABEL_SIZE)
     bottom.tick_params(labelsize=TICK_SIZE)
@@ -41,11 +42,11 @@ def draw_errors(bits: Sequence[int], errors: Mapping[str, Numbers]) -> Figure:
 def draw_model_bytes(schemes: Mapping[str, float], cards: Mapping[str, float]) -> Figure:
     """Return bars of a model's weights in GB, one for each scheme, and lines for GPUs' memory."""
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    bars = axes.barh(list(schemes), list(schemes.values()), color=COLOURS[0])
+    bars = axes.barh(list(schemes), list(schemes.values()), color=OWNERS["weights"])
     axes.bar_label(bars, fmt="%.2f", padding=3, fontsize=TICK_SIZE)
     axes.invert_yaxis()
     for name, gb in cards.items():
-        axes.axvline(gb, color=COLOURS[1], linestyle="--", linewidth=1.5)
+        axes.axvline(gb, color=INK, linestyle="--", linewidth=1.5)
         axes.annotate(
             name, (gb, 1.01), xycoords=("data", "axes fraction"), ha="center", fontsize=10
         )

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
-from peakmem.show.plots.style import COLOURS, LABEL_SIZE, TICK_SIZE, Numbers, labelled, line_look
+from peakmem.show.plots.style import LABEL_SIZE, SERIES, TICK_SIZE, Numbers, labelled, line_look
 
 __all__ = ["draw_lengths", "draw_module_times", "draw_roofline"]
 
@@ -50,7 +50,7 @@ def draw_roofline(
     for index, (name, (flops, traffic)) in enumerate(operations.items()):
         intensity = flops / traffic
         reached = min(rate, intensity * bandwidth) / 1e12
-        colour, marker = COLOURS[index % len(COLOURS)], _MARKERS[index % len(_MARKERS)]
+        colour, marker = SERIES[index % len(SERIES)], _MARKERS[index % len(_MARKERS)]
         ax.scatter([intensity], [reached], 100, c=colour, marker=marker, label=name, zorder=3)
     labelled(ax, "intensity (flops per byte)", "attainable rate (Tflop/s)", columns=3)
     return figure
@@ -65,7 +65,7 @@ def draw_module_times(milliseconds: Mapping[str, float]) -> Figure:
     figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
     names = sorted(milliseconds, key=lambda name: milliseconds[name])
     total = sum(milliseconds.values())
-    bars = ax.barh(names, [milliseconds[name] for name in names], color=COLOURS[0])
+    bars = ax.barh(names, [milliseconds[name] for name in names], color=SERIES[0])
     shares = [f" {milliseconds[name] / total:.0%}" for name in names]
     ax.bar_label(bars, shares, fontsize=TICK_SIZE)
     ax.set_xlabel("own forward, all layers (ms)", fontsize=LABEL_SIZE)

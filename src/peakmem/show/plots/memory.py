@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from peakmem.core.units import GB, MB
 from peakmem.show.palette import colours_of
-from peakmem.show.plots.style import COLOURS, TICK_SIZE, Numbers, labelled, line_look
+from peakmem.show.plots.style import SERIES, TICK_SIZE, Numbers, labelled, line_look
 from peakmem.specs.ledger import Ledger
 
 __all__ = [
@@ -199,7 +199,7 @@ def peak_over_batch(
     >>> peak_over_batch(ax, [1, 2], [3.0, 4.0], line, budget=5, unit="MiB").get_xlabel()
     'micro-batch (samples)'
     """
-    ax.plot(sizes, peaks, "o", color=COLOURS[1], markersize=7, label="measured")
+    ax.plot(sizes, peaks, "o", color=SERIES[1], markersize=7, label="measured")
     ax.plot(*line, label="fitted line", **line_look(0))
     ax.axhline(budget, color="black", linewidth=1.5, linestyle=":", label="budget")
     ax.set_ylim(bottom=0)

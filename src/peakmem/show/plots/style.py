@@ -8,9 +8,9 @@ from typing import Any
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from peakmem.show.palette import COLOURS
+from peakmem.show.palette import SERIES
 
-__all__ = ["COLOURS", "LABEL_SIZE", "TICK_SIZE", "Numbers", "labelled", "line_look"]
+__all__ = ["LABEL_SIZE", "SERIES", "TICK_SIZE", "Numbers", "labelled", "line_look"]
 
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (3, 1)), (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)))
 LABEL_SIZE, TICK_SIZE = 13, 11  # points; legible at 8 inches in a notebook and on a projector
@@ -21,7 +21,7 @@ Numbers = Sequence[float] | npt.NDArray[Any]
 def line_look(index: int) -> dict[str, Any]:
     """Return the line properties of curve number `index`."""
     return {
-        "color": COLOURS[index % len(COLOURS)],
+        "color": SERIES[index % len(SERIES)],
         "linestyle": DASHES[index % len(DASHES)],
         "linewidth": 2.2,
     }

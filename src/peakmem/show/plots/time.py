@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 
-from peakmem.show.plots.style import COLOURS, LABEL_SIZE, TICK_SIZE, Numbers, labelled, line_look
+from peakmem.show.palette import ACTIONS
+from peakmem.show.plots.style import LABEL_SIZE, SERIES, TICK_SIZE, Numbers, labelled, line_look
 
 __all__ = [
     "break_even",
@@ -39,7 +40,7 @@ def gantt(
             ax.broken_barh(
                 spans,
                 (place - 0.4, 0.8),
-                facecolors=COLOURS[index % len(COLOURS)] + "90",  # pale, so that text is legible
+                facecolors=ACTIONS.get(kind, SERIES[index % len(SERIES)]) + "90",  # pale, for text
                 edgecolor="black",
                 hatch=hatches[index % len(hatches)],
                 label=kind if kind not in ax.get_legend_handles_labels()[1] else None,

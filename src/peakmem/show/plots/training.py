@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from matplotlib.axes import Axes
 
-from peakmem.show.plots.style import COLOURS, LABEL_SIZE, TICK_SIZE, Numbers, labelled, line_look
+from peakmem.show.plots.style import LABEL_SIZE, SERIES, TICK_SIZE, Numbers, labelled, line_look
 
 __all__ = [
     "gradient_errors",
@@ -39,7 +39,7 @@ def gradient_errors(ax: Axes, errors: Mapping[str, float]) -> Axes:
     >>> gradient_errors(Figure().add_subplot(), {"right": 1e-16, "wrong": 3.0}).get_xscale()
     'log'
     """
-    colours = [COLOURS[min(index, 1)] for index in range(len(errors))]
+    colours = [SERIES[min(index, 1)] for index in range(len(errors))]
     ax.barh(list(errors), list(errors.values()), color=colours)
     for name, size in errors.items():
         ax.annotate(
@@ -65,7 +65,7 @@ def gradient_histogram(
 ) -> Axes:
     """Draw histograms of gradients' sizes, in powers of two, above the ranges of number formats.
 
-    `exponents` is name -> log2 |gradient| of nonzero gradients. `ranges` is name -> (lowest,
+    `exponents` is name -> `log2(abs(gradient))` of nonzero gradients. `ranges` is name -> (lowest,
     highest) exponent of a format; each is a shaded bar at the foot of the plot.
 
     >>> from matplotlib.figure import Figure
@@ -78,7 +78,7 @@ def gradient_histogram(
     top = ax.get_ylim()[1]
     height = 0.1 * top
     for index, (name, (lowest, highest)) in enumerate(ranges.items()):
-        colour, bottom = COLOURS[2 + index], -(index + 1) * height
+        colour, bottom = SERIES[2 + index], -(index + 1) * height
         ax.axvspan(lowest, highest, color=colour, alpha=0.1, linewidth=0)
         edges = [lowest, highest]
         ax.fill_between(

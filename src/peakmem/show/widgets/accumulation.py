@@ -10,6 +10,7 @@ import traitlets
 from peakmem.core.units import GB, both
 from peakmem.predict.estimate import Estimate
 from peakmem.predict.roofline import micro_batch_seconds
+from peakmem.show.palette import SERIES, VERDICTS
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.estimates import QUICK_MODELS, remembered_estimate
@@ -134,14 +135,14 @@ def _draw(found: dict[int, Estimate], mine: int) -> str:
     wide = (svg.WIDTH - 66) / len(found)
     for n, (micro, one) in enumerate(found.items()):
         x = 58 + n * wide
-        colour = svg.COLOURS[0] if one.fits else svg.COLOURS[1]
-        more = f'stroke="{svg.INK}" stroke-width="3"' if micro == mine else ""
+        colour = VERDICTS["fits" if one.fits else "does not fit"]
+        more = f'stroke="{svg.INK}" stroke-width="{3 if micro == mine else 0.5}"'
         y = up(one.peak_bytes / GB)
         parts.append(
             svg.rect(x, y, wide - 8, 172 - y, colour, title=both(one.peak_bytes), more=more)
         )
         y = down(1000 * seconds[micro])
-        parts.append(svg.rect(x, y, wide - 8, 330 - y, svg.COLOURS[2], more=more))
+        parts.append(svg.rect(x, y, wide - 8, 330 - y, SERIES[0], more=more))
         for line in (190, 348):
             parts.append(svg.text(x + (wide - 8) / 2, line, f"{micro}", anchor="middle"))
     y = up(gpu.memory_bytes / GB)

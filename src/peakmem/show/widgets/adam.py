@@ -11,7 +11,7 @@ import traitlets
 
 from peakmem.core.units import GB, both
 from peakmem.predict.step_ledger import build_ledger
-from peakmem.show.palette import colours_of
+from peakmem.show.palette import SERIES, colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.estimates import QUICK_MODELS, no_collection
@@ -145,12 +145,12 @@ def _curves(ledgers: dict[str, Ledger]) -> str:
         xs = _places(ledger)
         points = [(x, up(live / GB)) for x, live in zip(xs, ledger.live_bytes, strict=True)]
         dash = ("", "7 3", "2 3")[n]
-        parts.append(svg.path(points, colour=svg.COLOURS[n], width=2.2 - 0.4 * n, dash=dash))
+        parts.append(svg.path(points, colour=SERIES[n], width=2.2 - 0.4 * n, dash=dash))
         x, y = xs[ledger.peak_event], up(ledger.peak_bytes / GB)
-        parts.append(svg.rect(x - 4, y - 4, 8, 8, svg.COLOURS[n], title=f"peak of {name}"))
+        parts.append(svg.rect(x - 4, y - 4, 8, 8, SERIES[n], title=f"peak of {name}"))
         y = bottom + 38 + 20 * n
         key = [(58.0, y), (98.0, y)]
-        parts.append(svg.path(key, colour=svg.COLOURS[n], dash=dash))
+        parts.append(svg.path(key, colour=SERIES[n], dash=dash))
         where = ledger.events[ledger.peak_event].name
         parts.append(svg.text(108, y + 5, f"{name}, peak at {where}"))
     parts.append(svg.line(58, bottom, svg.WIDTH - 10, bottom))

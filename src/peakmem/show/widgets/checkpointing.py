@@ -19,7 +19,7 @@ from peakmem.plan.plan import Plan
 from peakmem.plan.rotor import optimal
 from peakmem.plan.segments import every_k, keep_all
 from peakmem.plan.simulator import simulate
-from peakmem.show.palette import ink_on
+from peakmem.show.palette import ACTIONS, OWNERS, SERIES, ink_on
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.frames import Frame, frames
@@ -30,7 +30,8 @@ __all__ = ["checkpointing"]
 
 _CHAINS = ("equal stages", "VGG-16, 32 images", "GPT-2, 8 x 1024 tokens")
 _PLANS = ("keep all", "every K", "optimal")
-_FILL = {"nothing": "#f2f2f2", "output": svg.COLOURS[4], "all": svg.COLOURS[0]}
+_FILL = {"nothing": "#f2f2f2", "output": OWNERS["output"], "all": OWNERS["saved tensors"]}
+_LETTERS = {"forward": "F", "forward again": "R", "backward": "B"}
 _SLOTS = 200  # of the dynamic program; enough for a picture, and four times as fast as 500
 _SHARES = tuple(range(10, 105, 5))  # budgets of the curve, in percent of the peak of "keep all"
 
@@ -175,6 +176,12 @@ def _in_words(frame: Frame) -> str:
     return f"forward of stage {i + 1}{' again' if frame.again else ''}, {kept}"
 
 
+def _action(frame: Frame) -> str:
+    if frame.step.kind == "backward":
+        return "backward"
+    return "forward again" if frame.again else "forward"
+
+
 def _draw(chain: Chain, film: tuple[Frame, ...], now: int, most: int, limit: int | None) -> str:
     """Draw what each stage holds now, and live memory over time up to now."""
     parts = _cells(film[now], len(chain))
@@ -185,9 +192,7 @@ def _draw(chain: Chain, film: tuple[Frame, ...], now: int, most: int, limit: int
     parts.append(svg.axis_y(up, 58, label))
     for n, frame in enumerate(film):
         x, y = across(frame.start), up(frame.live_bytes / unit)
-        kind = "B" if frame.step.kind == "backward" else "R" if frame.again else "F"
-        colour = {"F": svg.COLOURS[4], "B": svg.COLOURS[5], "R": svg.COLOURS[3]}[kind]
-        fill = colour if n <= now else "#ececec"
+        fill = ACTIONS[_action(frame)] if n <= now else "#ececec"
         wide = max(across(frame.end) - x, 1)
         parts.append(svg.rect(x, y, wide, 260 - y, fill, title=_in_words(frame)))
     if limit is not None:
@@ -195,9 +200,9 @@ def _draw(chain: Chain, film: tuple[Frame, ...], now: int, most: int, limit: int
         parts.append(svg.text(svg.WIDTH - 12, up(limit / unit) - 5, "budget", anchor="end"))
     time = "time, one forward of a stage = 1" if unit == 1 else "time, 10^9 operations"
     parts.append(svg.axis_x(across, 260, time))
-    for n, (name, place) in enumerate((("forward", 4), ("forward again", 3), ("backward", 5))):
-        parts.append(svg.rect(58 + 140 * n, 308, 16, 16, svg.COLOURS[place]))
-        parts.append(svg.text(80 + 140 * n, 321, name))
+    for n, action in enumerate(_LETTERS):
+        parts.append(svg.rect(58 + 140 * n, 308, 16, 16, ACTIONS[action]))
+        parts.append(svg.text(80 + 140 * n, 321, action))
     return svg.picture(332, parts, f"Step {now + 1} of {len(film)}: {_in_words(film[now])}")
 
 
@@ -210,7 +215,7 @@ def _cells(frame: Frame, n: int) -> list[str]:
         more = f'stroke="{svg.INK}" stroke-width="{3 if i == frame.step.stage else 0.5}"'
         title = f"stage {i + 1} has {held} in memory"
         parts.append(svg.rect(x + 1, 28, wide - 2, 34, _FILL[held], title=title, more=more))
-    letter = "B" if frame.step.kind == "backward" else "R" if frame.again else "F"
+    letter = _LETTERS[_action(frame)]
     x = 10 + (frame.step.stage + 0.5) * wide
     colour = ink_on(_FILL[frame.held[frame.step.stage]])
     parts.append(svg.text(x, 51, letter, anchor="middle", bold=True, colour=colour))
@@ -231,16 +236,16 @@ def _draw_curve(points: dict[str, list[tuple[float, float]]], mine: tuple[float,
         svg.axis_x(across, 210, "peak memory, % of keeping all"),
     ]
     for x, y in points["every K"]:
-        parts.append(svg.rect(across(x) - 4, up(y) - 4, 8, 8, svg.COLOURS[1], title="every K"))
+        parts.append(svg.rect(across(x) - 4, up(y) - 4, 8, 8, SERIES[1], title="every K"))
     best = [(across(x), up(y)) for x, y in points["optimal"]]
-    parts.append(svg.path(best, colour=svg.COLOURS[0], width=3))
+    parts.append(svg.path(best, colour=SERIES[0], width=3))
     x, y = across(mine[0]), up(mine[1])
     parts.append(
         f'<circle cx="{x:g}" cy="{y:g}" r="9" fill="none" stroke="{svg.INK}" stroke-width="3"/>'
     )
-    parts.append(svg.path([(58, 266), (98, 266)], colour=svg.COLOURS[0], width=3))
+    parts.append(svg.path([(58, 266), (98, 266)], colour=SERIES[0], width=3))
     parts.append(svg.text(106, 271, "optimal"))
-    parts.append(svg.rect(188, 262, 8, 8, svg.COLOURS[1]))
+    parts.append(svg.rect(188, 262, 8, 8, SERIES[1]))
     parts.append(svg.text(204, 271, "every K, for each K"))
     parts.append(svg.text(356, 271, "circle: this plan"))
     return svg.picture(284, parts, "Time against peak memory of every K and the optimal plans")

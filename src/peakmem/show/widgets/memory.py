@@ -20,7 +20,7 @@ from peakmem.core.units import GB, both
 from peakmem.predict.deepspeed import deepspeed_config
 from peakmem.predict.estimate import Estimate
 from peakmem.predict.suggestions import suggest
-from peakmem.show.palette import colours_of
+from peakmem.show.palette import VERDICTS, colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.estimates import no_collection, remembered_estimate
@@ -277,7 +277,7 @@ def _draw_map(
                 continue
             one, x = cells[sequence, batch], left + wide * column
             fits = one is not None and one.fits
-            fill = "#cfe6f5" if fits else "#f7d3bd"
+            fill = VERDICTS["fits" if fits else "does not fit"]
             words = "-" if one is None else f"{one.peak_bytes / GB:.3g}"
             parts.append(svg.rect(x, y, wide - 3, high - 3, fill))
             parts.append(svg.text(x + wide / 2, y + 19, words, anchor="middle", bold=fits))

@@ -9,6 +9,7 @@ import traitlets
 
 from peakmem.numbers.formats import FORMATS, NumberFormat, limits
 from peakmem.numbers.rounding_outcomes import RoundingOutcomes, rounding_outcomes
+from peakmem.show.palette import OUTCOMES
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.parts import table
@@ -92,23 +93,29 @@ def _draw(exponents: npt.NDArray[np.float64], fmt: NumberFormat) -> str:
     edges = np.arange(_LOW, _HIGH + 1, 2)
     counts, _ = np.histogram(np.clip(exponents, _LOW, _HIGH), edges)
     up = svg.Scale(0, max(int(counts.max()), 1), 170, 30)
-    lost, least, most = _edges(fmt)
     parts = [svg.axis_y(up, 88, "gradients (the outer bars include all beyond)")]
     for edge, count in zip(edges[:-1], counts, strict=True):
-        middle = edge + 1
-        outcome = 1 if middle < lost else 5 if middle < least else 2 if middle <= most else 3
+        outcome = _outcome(edge + 1, _edges(fmt))
         x, wide = across(edge), across(edge + 2) - across(edge)
         y = up(count)
         title = f"2^{edge} to 2^{edge + 2}: {count}"
-        parts.append(svg.rect(x + 0.5, y, wide - 1, 170 - y, svg.COLOURS[outcome], title=title))
+        parts.append(svg.rect(x + 0.5, y, wide - 1, 170 - y, OUTCOMES[outcome], title=title))
     parts.append(svg.axis_x(across, 170, "log2 of |gradient x scale|"))
-    legend = (("becomes 0", 1), ("subnormal", 5), ("normal", 2), ("overflow", 3))
-    for n, (words, colour) in enumerate(legend):
-        parts.append(svg.rect(14 + 116 * n, 220, 16, 16, svg.COLOURS[colour]))
+    for n, (words, colour) in enumerate(OUTCOMES.items()):
+        parts.append(svg.rect(14 + 116 * n, 220, 16, 16, colour))
         parts.append(svg.text(36 + 116 * n, 233, words))
     for n, name in enumerate(_FORMATS):
         parts.append(_range(FORMATS[name], 250 + 24 * n, across, name == fmt.name))
     return svg.picture(250 + 24 * len(_FORMATS) + 4, parts, f"Gradients against {fmt.name}'s range")
+
+
+def _outcome(exponent: float, edges: tuple[float, float, float]) -> str:
+    lost, least, most = edges
+    if exponent < lost:
+        return "becomes 0"
+    if exponent < least:
+        return "subnormal"
+    return "normal" if exponent <= most else "overflow"
 
 
 def _edges(fmt: NumberFormat) -> tuple[float, float, float]:
@@ -120,7 +127,7 @@ def _edges(fmt: NumberFormat) -> tuple[float, float, float]:
 def _range(fmt: NumberFormat, y: float, across: svg.Scale, mine: bool) -> str:
     """Draw a format's normal range, and its subnormal range in a paler colour."""
     lost, least, most = (across(min(max(edge, _LOW), _HIGH)) for edge in _edges(fmt))
-    dark, pale = (svg.COLOURS[2], svg.COLOURS[5]) if mine else ("#999999", "#cccccc")
+    dark, pale = (OUTCOMES["normal"], OUTCOMES["subnormal"]) if mine else ("#999999", "#cccccc")
     return (
         svg.text(82, y + 14, fmt.name, anchor="end", bold=mine)
         + svg.rect(lost, y + 2, least - lost, 14, pale, title=f"{fmt.name}: subnormal")

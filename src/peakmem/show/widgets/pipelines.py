@@ -6,13 +6,13 @@ import ipywidgets
 import traitlets
 
 from peakmem.scale.pipelines import SCHEDULES, Schedule, schedule
+from peakmem.show.palette import ACTIONS, ink_on
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.parts import table
 
 __all__ = ["pipelines"]
 
-_COLOURS = {"F": svg.COLOURS[4], "B": svg.COLOURS[5], "R": svg.COLOURS[3]}
 _MEANS = {"F": "forward", "B": "backward", "R": "forward again"}
 
 
@@ -65,14 +65,16 @@ def _draw(found: Schedule) -> str:
         parts.append(svg.rect(left, y, width * found.slots, row - 3, "#f2f2f2"))
         for o in found.of_stage(stage):
             x, wide = left + o.start * width, (o.end - o.start) * width
+            fill = ACTIONS[_MEANS[o.kind]]
             what = f"stage {stage + 1}, slot {o.start}: {_MEANS[o.kind]} of {o.micro_batch + 1}"
-            parts.append(svg.rect(x + 0.5, y, wide - 1, row - 3, _COLOURS[o.kind], title=what))
+            parts.append(svg.rect(x + 0.5, y, wide - 1, row - 3, fill, title=what))
             name = f"{o.kind}{o.micro_batch + 1}"
             if wide >= 9 * len(name):  # the last row of an audience can't read smaller letters
-                parts.append(svg.text(x + wide / 2, y + 18, name, anchor="middle"))
+                ink, middle = ink_on(fill), x + wide / 2
+                parts.append(svg.text(middle, y + 18, name, anchor="middle", colour=ink))
     y = 14 + found.stages * row
-    for n, (kind, colour) in enumerate(_COLOURS.items()):
-        parts.append(svg.rect(left + 140 * n, y, 16, 16, colour))
-        parts.append(svg.text(left + 22 + 140 * n, y + 13, f"{kind} {_MEANS[kind]}"))
+    for n, (kind, action) in enumerate(_MEANS.items()):
+        parts.append(svg.rect(left + 140 * n, y, 16, 16, ACTIONS[action]))
+        parts.append(svg.text(left + 22 + 140 * n, y + 13, f"{kind} {action}"))
     label = f"{found.stages} stages and {found.micro_batches} micro-batches in {found.slots} slots"
     return svg.picture(y + 24, parts, label)

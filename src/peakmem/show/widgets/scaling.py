@@ -13,16 +13,18 @@ from peakmem.scale.scaling_laws import (
     TrainingRun,
     compute_optimal,
 )
+from peakmem.show.palette import SERIES
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.parts import table
 from peakmem.specs.hardware import ACCELERATORS, accelerator
 
-__all__ = ["scaling"]
+__all__ = ["LAWS", "scaling"]
 
 _GOPHER, _GPT3 = 5.76e23, 3.14e23
-#: Hoffmann et al. 2022 in three ways, the third with three sets of constants.
-_LAWS = {
+#: A law of `APPROACHES` -> its name in words: Hoffmann et al. 2022 in three ways, the third with
+#: three sets of constants.
+LAWS = {
     "approach-1": "1, training curves",
     "approach-2": "2, IsoFLOP profiles",
     "approach-3-rounded": "3, fit as printed",
@@ -68,7 +70,7 @@ class _Scaling(Calculator):
                     _GOPHER, min=1e18, max=1e28, step=1e22, description="compute, FLOPs"
                 ),
                 "approach": ipywidgets.Dropdown(
-                    options=[(words, law) for law, words in _LAWS.items()], description="law"
+                    options=[(words, law) for law, words in LAWS.items()], description="law"
                 ),
                 "gpu": ipywidgets.Dropdown(options=list(ACCELERATORS), description="GPU"),
                 "devices": ipywidgets.BoundedIntText(1024, 1, 100_000, description="devices"),
@@ -121,10 +123,10 @@ def _draw(log_flops: float, chosen: str) -> str:
         mine = approach == chosen
         dash = ("", "7 3", "2 3", "9 3 2 3", "4 2")[n]
         width = 4 if mine else 1.6
-        parts.append(svg.path(points, colour=svg.COLOURS[n], width=width, dash=dash))
+        parts.append(svg.path(points, colour=SERIES[n], width=width, dash=dash))
         y = 292 + 19 * n
-        parts.append(svg.path([(60, y), (100, y)], colour=svg.COLOURS[n], width=width, dash=dash))
-        parts.append(svg.text(110, y + 5, _LAWS[approach], bold=mine))
+        parts.append(svg.path([(60, y), (100, y)], colour=SERIES[n], width=width, dash=dash))
+        parts.append(svg.text(110, y + 5, LAWS[approach], bold=mine))
     x = across(log_flops)
     parts.append(svg.line(x, 30, x, 230, dash="3 3"))
     return svg.picture(392, parts, f"Compute-optimal model size by {len(APPROACHES)} laws")

@@ -12,10 +12,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from peakmem.show.palette import COLOURS, INK
+from peakmem.show.palette import INK
 
 __all__ = [
-    "COLOURS",
     "INK",
     "PALE",
     "WIDTH",

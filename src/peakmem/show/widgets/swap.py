@@ -19,7 +19,7 @@ from peakmem.plan.plan import Plan
 from peakmem.plan.rotor import optimal
 from peakmem.plan.segments import keep_all
 from peakmem.plan.simulator import Simulation, simulate
-from peakmem.show.palette import ink_on
+from peakmem.show.palette import ACTIONS, OWNERS, ink_on
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.parts import table
@@ -27,12 +27,6 @@ from peakmem.show.widgets.parts import table
 __all__ = ["swap"]
 
 _PLANS = ("keep all", "swap", "recompute", "both")
-_COLOURS = {
-    **dict.fromkeys(("keep", "checkpoint", "drop"), svg.COLOURS[4]),
-    "backward": svg.COLOURS[5],
-    "out": svg.COLOURS[2],
-    "in": svg.COLOURS[1],
-}
 _Asked = tuple[Chain, int, int]
 _Outcome = Simulation | str  # a sentence says why no such plan fits
 _NAMES = {"keep": "forward", "checkpoint": "forward", "drop": "forward"}
@@ -166,9 +160,9 @@ def _draw(run: Simulation, budget_bytes: int, name: str) -> str:
         forward = span.kind in _NAMES
         again = forward and span.stage in seen
         seen |= {span.stage} if forward else set()
-        fill = svg.COLOURS[3] if again else _COLOURS[span.kind]
         x, wide = across(1000 * span.start), across(1000 * span.end) - across(1000 * span.start)
         what = "forward again" if again else _NAMES.get(span.kind, span.kind)
+        fill = ACTIONS[what]
         title = f"{what} of stage {span.stage + 1}: {1000 * span.start:.3g} to "
         title += f"{1000 * span.end:.3g} ms"
         y = 48 if copy else 12
@@ -177,9 +171,8 @@ def _draw(run: Simulation, budget_bytes: int, name: str) -> str:
             middle, ink = x + wide / 2, ink_on(fill)
             parts.append(svg.text(middle, y + 21, f"{span.stage + 1}", anchor="middle", colour=ink))
     parts += _memory(run, budget_bytes, across)
-    legend = (("forward", 4), ("again", 3), ("backward", 5), ("out", 2), ("in", 1))
-    for (what, colour), x in zip(legend, (70, 156, 228, 324, 384), strict=True):
-        parts.append(svg.rect(x, 262, 16, 16, svg.COLOURS[colour]))
+    for (what, colour), x in zip(ACTIONS.items(), (20, 104, 236, 340, 404), strict=True):
+        parts.append(svg.rect(x, 262, 16, 16, colour))
         parts.append(svg.text(x + 21, 275, what))
     label = f"{name}: compute, copies and live memory over {1000 * run.makespan:.3g} ms"
     return svg.picture(286, parts, label)
@@ -193,7 +186,7 @@ def _memory(run: Simulation, budget_bytes: int, across: svg.Scale) -> list[str]:
     for event in run.timeline:
         x, y = across(1000 * event.time), up(event.live_bytes / MB)
         points += [(x, points[-1][1]), (x, y)]
-    parts.append(svg.path(points, colour=svg.COLOURS[0]))
+    parts.append(svg.path(points, colour=OWNERS["activation"]))
     y = up(budget_bytes / MB)
     parts.append(svg.line(70, y, svg.WIDTH - 12, y, width=2, dash="6 3"))
     parts.append(svg.text(svg.WIDTH - 14, y - 5, "budget", anchor="end"))

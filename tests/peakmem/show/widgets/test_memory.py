@@ -10,6 +10,7 @@ import pytest
 from peakmem.core.units import both
 from peakmem.predict.estimate import estimate
 from peakmem.predict.suggestions import suggest
+from peakmem.show.palette import VERDICTS
 from peakmem.show.widgets import memory
 from peakmem.show.widgets.calculator import Calculator
 from peakmem.show.widgets.estimates import no_collection, remembered_estimate
@@ -84,8 +85,12 @@ def test_the_map_says_what_fits() -> None:
     fits = estimate(model("gpt2"), recipe, accelerator("rtx3090-24gb"))
     assert not fits.fits
     assert f">{fits.peak_bytes / 1e9:.3g}</text>" in calculator._map.value
-    assert calculator._map.value.count("#f7d3bd") >= 1
-    assert calculator._map.value.count("#cfe6f5") + calculator._map.value.count("#f7d3bd") == 24
+    assert calculator._map.value.count(VERDICTS["does not fit"]) >= 1
+    assert (
+        calculator._map.value.count(VERDICTS["fits"])
+        + calculator._map.value.count(VERDICTS["does not fit"])
+        == 24
+    )
 
 
 def test_another_gpu_gives_what_the_library_says() -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from peakmem.scale.pipelines import schedule
+from peakmem.scale.scaling_laws import APPROACHES
 from peakmem.show.widgets import pipelines, scaling, zero
+from peakmem.show.widgets.scaling import LAWS
 from peakmem.specs.hardware import ACCELERATORS
 
 REPOSITORY = Path(__file__).resolve().parents[4]
@@ -111,3 +113,16 @@ def test_every_gpu_has_days_and_fewer_with_a_faster_one() -> None:
         days[gpu] = figure[0]
     assert days["m1-16gb"] / days["a100-80gb"] == pytest.approx(312 / 2.6)
     assert min(days, key=lambda gpu: days[gpu]) == "b200-180gb"
+
+
+def test_a_lecture_shows_the_laws_in_the_calculators_words(repository: Path) -> None:
+    lecture = json.loads((repository / "lectures/lecture4_scaling.ipynb").read_text("utf-8"))
+    sources = ["".join(cell["source"]) for cell in lecture["cells"] if cell["cell_type"] == "code"]
+    (source,) = [source for source in sources if "LAWS" in source]
+    words: dict[str, Any] = {"Markdown": str}
+    exec(source, words)
+    assert [line.split(" | ")[0] for line in words["lines"][2:]] == [
+        f"| {law}" for law in LAWS.values()
+    ]
+    assert not set(APPROACHES) & set(re.findall(r"[\w-]+", " ".join(words["lines"])))
+    assert list(LAWS) == list(APPROACHES)
