@@ -24,15 +24,17 @@ def state_of(task: Task, cells: Sequence[RunCell]) -> int:
     """Return the index of the cell after which `task` is judged; -1 if there are no cells.
 
     It is the last cell, of the exercise's own and the added ones, that sets or changes a name that
-    the exercise defines. If none does, it is the last of all other cells that do. If none of those
-    does either, it is the last cell, since names bound in a way that the source doesn't show (as by
-    `exec`) exist at the end.
+    the exercise defines. A cell that only imports such a name, perhaps to compare an answer with a
+    library's function, counts only if no other cell of these sets it. If none does, it is the last
+    of all other cells that do. If none of those does either, it is the last cell, since names bound
+    in a way that the source doesn't show (as by `exec`) exist at the end.
     """
     binding = [cell for cell in cells if _sets(task, cell)]
     written = [cell for cell in binding if not _is_stub(task, cell)]
     own = [cell for cell in written if is_own(task, cell)]
+    answers = [cell for cell in own if not _only_imports(task, cell)]
     others = [cell for cell in written if cell.kind == "solution"]
-    candidates = own or others or binding or list(cells)
+    candidates = answers or own or others or binding or list(cells)
     return max((cell.index for cell in candidates), default=-1)
 
 
@@ -79,6 +81,11 @@ def _setting(task: Task, cell: RunCell) -> Iterator[ast.stmt]:
     for statement in statements(cell.source):
         if not statement.binds.union(statement.changes).isdisjoint(task.defines):
             yield statement.node
+
+
+def _only_imports(task: Task, cell: RunCell) -> bool:
+    """Whether imports are all that sets the exercise's names in the cell."""
+    return all(isinstance(node, ast.Import | ast.ImportFrom) for node in _setting(task, cell))
 
 
 def _is_stub(task: Task, cell: RunCell) -> bool:

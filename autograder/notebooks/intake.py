@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import re
+import shlex
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -182,6 +183,11 @@ def _open(folder: int, name: str, shown: str, flags: int) -> int:
     except FileNotFoundError:
         there = tuple(sorted(n for n in os.listdir(folder) if not n.startswith(".")))
         raise Missing(f"There is no {shown}; {_told(there)}.", there) from None
+    except PermissionError:
+        raise Quarantine(
+            f"{shown} can't be read (permission denied). Let the grader's user read it, as with "
+            f"`chmod -R u+rX {shlex.quote(shown.partition('/')[0])}`, and grade again."
+        ) from None
     except OSError as error:
         # The entry was replaced between the check and the opening.
         if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
@@ -224,12 +230,22 @@ def _made_up_id(name: str) -> str:
 
 
 def _submitted_others_only(entry: os.DirEntry[str], lab: str, labs: Collection[str]) -> bool:
-    """Whether a student's folder holds other labs, and nothing that may be this one."""
+    """Whether a student's folder holds other labs, and nothing that may be this one.
+
+    A folder with this lab's number may be: its name can be misspelt. So may one that can't be read.
+    """
     if not entry.is_dir(follow_symlinks=False):
         return False
-    names = [path.name for path in Path(entry).iterdir() if not path.name.startswith(".")]
-    return (
-        bool(names)
-        and lab not in names
-        and all(n in labs or _OTHER_LAB.fullmatch(n) for n in names)
+    try:
+        names = [path.name for path in Path(entry).iterdir() if not path.name.startswith(".")]
+    except OSError:
+        return False
+    return bool(names) and lab not in names and all(_is_other(name, lab, labs) for name in names)
+
+
+def _is_other(name: str, lab: str, labs: Collection[str]) -> bool:
+    """Whether a folder belongs to another lab, of this course or of an earlier one."""
+    number = lab.partition("_")[0]
+    return name in labs or (
+        _OTHER_LAB.fullmatch(name) is not None and name.partition("_")[0] != number
     )

@@ -99,7 +99,7 @@ def test_control_who_does_not_wait_for_a_locked_gradebook_gives_up(
             _, said = command.communicate()
         other.execute("ROLLBACK")
     assert command.returncode == 2
-    assert "gradebook.db cannot be read or written: database is locked" in said
+    assert "gradebook.db can't be read or written: database is locked" in said
     assert_disturbed(room, undisturbed)
     done = room.grade("--workers", "2")
     assert done.returncode == 0, done.stderr

@@ -42,7 +42,7 @@ _NOT_THERE = ("gfloat", "ml_dtypes", "checkpoint_schedules")
 def course_to_zip(folder: Path, lab: str, secret: str) -> Path:
     """A course with this secret and all parts of a zip, its lab freshly built."""
     course = course_copy(folder / "course")
-    for name in ("nbgrader_config.py", "constraints.txt", "pyproject.toml", "README.md"):
+    for name in ("nbgrader_config.py", "constraints.txt", "pyproject.toml", "LICENSE"):
         (course / name).symlink_to(REPOSITORY / name)
     for package in ("autograder", "src"):
         (course / package).symlink_to(REPOSITORY / package)

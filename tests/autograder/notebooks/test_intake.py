@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import json
 import os
 import socket
@@ -84,6 +85,46 @@ def test_every_student_is_found_in_order_and_nobody_is_passed_over(tmp_path: Pat
     assert "its folder is empty" in reason(found[4][1])
     assert "'Lab 5.ipynb'" in reason(found[5][1])
     assert "something else" in reason(found[6][1])
+
+
+@pytest.mark.parametrize("name", ["lab05_Accumulation", "lab05_accum", "lab05-accumulation"])
+def test_a_misspelt_folder_is_listed_and_its_name_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / "ada" / name).mkdir(parents=True)
+    (tmp_path / "kim" / "lab03_adam").mkdir(parents=True)
+    ((student, path),) = find_submissions(tmp_path, LAB, [LAB, "lab03_adam"])
+    assert student == "ada"
+    assert f"its folder holds {name!r}" in reason(path)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_what_cannot_be_read_is_listed_and_the_remedy_told(
+    tmp_path: Path, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = hand_in(tmp_path, "s 1", json.dumps(release()).encode())
+    closed = [path, *path.parents][depth]
+    opened = os.open
+
+    def refused(name: str, *given: Any, **more: Any) -> int:  # as of another user, even for root
+        if name == closed.name:
+            raise PermissionError(errno.EACCES, "Permission denied", name)
+        return opened(name, *given, **more)
+
+    monkeypatch.setattr(os, "open", refused)
+    assert [found for _, found in find_submissions(tmp_path, LAB)] == [path]
+    assert "can't be read (permission denied)" in reason(path)
+    assert "`chmod -R u+rX 's 1'`" in reason(path)
+
+
+def test_a_folder_that_cannot_be_listed_may_be_a_submission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = hand_in(tmp_path, "s001", json.dumps(release()).encode())
+
+    def refused(folder: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    assert [found for _, found in find_submissions(tmp_path, LAB)] == [path]
 
 
 def test_no_folder_is_an_error_that_names_the_layout(tmp_path: Path) -> None:
