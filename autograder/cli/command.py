@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shlex
 import signal
@@ -132,6 +133,7 @@ def _report(
         said = "this is a bug in the grader. Written results are kept; run the same command again"
         if isinstance(error, OperationalError):
             said = f"the gradebook can't be read or written: {error.orig}"
+            said += next((f". {r}" for what, r in _OF_DATABASES.items() if what in said), "")
         else:
             say(traceback.format_exc(), to=sys.stderr)
         return Report(USAGE, problems=(f"autograder {name}: {said}",))
@@ -140,18 +142,36 @@ def _report(
         return Report(STOPPED, problems=("\nStopped. Run the same command again to continue.",))
 
 
+_AGAIN = "run the same command again: it continues where it stopped"
+_NO_SPACE = f"Free some space on the disk, and {_AGAIN}"
+_NOT_OURS = f"Let this user read and write it, or use the user who made it, and {_AGAIN}"
+_OF_ERRORS = {
+    errno.ENOSPC: _NO_SPACE,
+    errno.EDQUOT: _NO_SPACE,
+    errno.EROFS: f"Mount its disk so that it can be written, and {_AGAIN}",
+}
+_OF_DATABASES = {  # SQLite's words
+    "disk is full": _NO_SPACE,
+    "readonly database": _NOT_OURS,
+}
+
+
 def _remedy(out: object, course: Course, error: Exception) -> str:
-    """The remedy for a damaged or replaced file of a results folder; empty for other errors."""
+    """The remedy for an error of the disk, or for a damaged or replaced file; empty for others."""
     from autograder.store.out_folder import OutFolder
 
+    if isinstance(error, OSError) and error.errno in _OF_ERRORS:
+        return f". {_OF_ERRORS[error.errno]}"
     path = None
     if isinstance(error, Damaged):
         path = error.path
     elif isinstance(error, _OUT_OF_PLACE) and isinstance(error.filename, str | os.PathLike):
         path = Path(error.filename)
-    if not isinstance(out, OutFolder) or path is None:
-        return ""
-    if out.resolve().path not in path.absolute().parents:
-        return ""
+    if (
+        not isinstance(out, OutFolder)
+        or path is None
+        or out.resolve().path not in path.absolute().parents
+    ):
+        return f". {_NOT_OURS}" if isinstance(error, PermissionError) else ""
     command = shlex.join(["autograder", *course.command_options, "repair", str(out)])
     return f". `{command}` moves it aside and rebuilds it from the journal"

@@ -145,6 +145,7 @@ def test_a_full_disk(undisturbed: Class, room: Class, tmp_path: Path, part: floa
     )
     assert "statuses 2 0" in done.stdout, done.stderr
     assert "No space left on device" in done.stderr or "disk is full" in done.stderr
+    assert "Free some space on the disk" in done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     assert not list(room.out.iterdir()), "the disk was the namespace's own"
     assert_as_undisturbed(kept, undisturbed)

@@ -1,5 +1,6 @@
 """The command line: invalid input gets one sentence, and exit status 2."""
 
+import errno
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 import peakmem
 from autograder.base.course import Course
@@ -313,6 +315,27 @@ def test_formgrade_passes_on_what_comes_after_its_folder(monkeypatch, tmp_path):
     with pytest.raises(SystemExit):
         app.main(["formgrade", str(tmp_path), *options])
     assert started[-4:] == options
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "Free some space on the disk"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded", "x"), "Free some space on the disk"),
+        (OSError(errno.EROFS, "Read-only file system", "x"), "Mount its disk"),
+        (PermissionError(errno.EACCES, "Permission denied", "secret"), "Let this user read"),
+        (OperationalError("", {}, Exception("database or disk is full")), "Free some space"),
+        (OperationalError("", {}, Exception("attempt to write a readonly database")), "Let this"),
+    ],
+)
+def test_an_error_of_the_disk_is_told_with_its_remedy(capsys, monkeypatch, tmp_path, error, remedy):
+    def stop(_out):
+        raise error
+
+    monkeypatch.setattr("autograder.cli.reviewing.require_graded", stop)
+    said = refused(capsys, "export", tmp_path)
+    assert f". {remedy}" in said
+    assert said.endswith("and run the same command again: it continues where it stopped")
 
 
 def test_formgrade_names_the_export_of_its_course(capsys, monkeypatch, tmp_path):
