@@ -40,6 +40,7 @@ __all__ = [
     "out_option",
     "progress",
     "require_graded",
+    "require_journal",
 ]
 
 Item = TypeVar("Item")
@@ -221,6 +222,16 @@ def require_graded(out: OutFolder) -> None:
     if not taken(out):
         raise ValueError(
             f"{out} contains no grades; expected the OUT of `autograder grade LAB --out OUT`"
+        )
+    require_journal(out)
+
+
+def require_journal(out: OutFolder) -> None:
+    """Raise ValueError if `out` has no journal, from which everything else in it is written."""
+    if not any(folder.entries() for folder in (out, *out.attempts())):
+        raise ValueError(
+            f"{out} has no result in its journal; restore {out}/journal from a backup, or run "
+            "`autograder grade` again with the submissions' folder"
         )
 
 

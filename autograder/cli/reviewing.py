@@ -14,7 +14,7 @@ from autograder.base.course import Course
 from autograder.base.plural import plural
 from autograder.base.terminal import say
 from autograder.cli.command import Output
-from autograder.cli.common import Graded, OutFolder, class_report, require_graded
+from autograder.cli.common import Graded, OutFolder, class_report, require_graded, require_journal
 from autograder.cli.report import OK, PROBLEM, Report, found
 
 if TYPE_CHECKING:
@@ -180,9 +180,10 @@ def repair(course: Course, out: Graded) -> Report:
     """
     from autograder.review import repair as repairing
 
+    require_journal(out)
     done = repairing.repair(out, course)
     if not done.results:
-        raise ValueError(f"{out} contains no graded submission; run `autograder grade` again")
+        raise ValueError(f"{out} contains no result that can be read; run `autograder grade` again")
     report = _exported(out, course, done.results)
     lines = [f"moved to {path}" for path in done.moved]
     lines += [f"rebuilt {sentence}" for sentence in done.rebuilt]

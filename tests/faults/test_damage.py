@@ -205,6 +205,16 @@ def test_repair_brings_everything_back(copy, sound, capsys, name: str, harm: str
     check_repair(copy, sound, capsys, name, harm)
 
 
+@pytest.mark.parametrize("command", ["export", "repair"])
+def test_a_journal_that_is_gone_empties_no_table(copy, capsys, command: str) -> None:
+    room = copy()
+    before = tables(room.out)
+    shutil.rmtree(room.out / "journal")
+    assert room.run(command) == 2
+    assert f"restore {room.out}/journal from a backup" in capsys.readouterr().err
+    assert tables(room.out) == before
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("harm", HARMS)
 @pytest.mark.parametrize("name", FILES)
