@@ -16,12 +16,7 @@ from tests.autograder.answer_search import answers_to, public_names
 REPOSITORY = Path(__file__).parents[2]
 
 # Measured exercises time torch's work on tensors, or need a GPU; the search compares plain values.
-TASKS = [
-    task
-    for name in lab_names()
-    for task in find_lab(name).tasks
-    if task.trust == "value"
-]
+TASKS = [task for name in lab_names() for task in find_lab(name).tasks if task.trust == "value"]
 
 # Functions that answer an exercise nevertheless, with the reason.
 TAUGHT: dict[str, set[str]] = {}
