@@ -21,7 +21,7 @@
 #
 # **You will be able to**
 # - count a GPT's parameters, what its layers keep for backward, and the largest batch that fits;
-# - say how long each tensor lives, and use that to find the peak, even of a real step.
+# - say how long each tensor lives, and find the peak, even of a real step.
 #
 # | exercise | part | minutes | points |
 # |---|---|---|---|
@@ -42,7 +42,7 @@
 #
 # The core stands alone; 2.1 includes two minutes for this page. In each exercise you **predict** (not
 # graded), **write** a function, **measure**, and **explain** the difference to yourself. Measurements wait
-# for your prediction. Self-checks are collapsed to one line; click one to open it.
+# for your prediction. Click a collapsed self-check to open it.
 #
 # All functions return whole **bytes**, never GB. 1 GB is $10^9$ bytes; 1 GiB is $2^{30}$, 7.4% more. On a
 # machine with a GPU, its memory means the GPU's.
@@ -257,8 +257,8 @@ score("lab02-gpt_parameters", globals())
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-gpt_parameters-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the numbers.** The embeddings grow with the width, the layers with its square: about
-# $12\,d_\text{model}^2$ per layer, 8 of the 12 in the MLP. So the embeddings are a third of the small model,
-# but 0.4% of the large one. "175B" really means 174.6 billion, and 350 GB means 349.2.
+# $12\,d_\text{model}^2$ per layer, 8 of the 12 in the MLP. So embeddings are a third of the small model, but
+# 0.4% of the large one. "175B" means 174.6 billion, and 350 GB means 349.2.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.3 Rows that do not add up (core, 1 point, 5 minutes)
@@ -364,8 +364,8 @@ score("lab02-inconsistent_rows", globals())
 #
 # Each operation keeps what its own backward needs: a linear layer its input, for its weight's gradient; a
 # softmax its output; dropout a *mask*, one byte per element. Korthikanti et al. (2022) added this up for one
-# layer, at 2 bytes per element except in masks. There are $s$ tokens per sequence, $b$ sequences, and $a$
-# heads; $h$ is d_model.
+# layer, at 2 bytes per element except in masks. There are $b$ sequences of $s$ tokens and $a$ heads; $h$ is
+# d_model.
 #
 # | part | what is kept | bytes |
 # |---|---|---|
@@ -393,7 +393,7 @@ score("lab02-inconsistent_rows", globals())
 # *Example:* for $s = 2, b = 1, h = 4, a = 2$ (so $sbh = as^2b = 8$), attention keeps $11 \cdot 8 + 5 \cdot 8
 # = 128$ bytes, or 88 with flash.
 #
-# **Predict first.** Take GPT-3 (12288 wide, 96 heads) with sequences of 2048 tokens. What share of a layer's
+# **Predict first.** In GPT-3 (12288 wide, 96 heads) with sequences of 2048 tokens, what share of a layer's
 # bytes is in the $s^2$ terms?
 
 # %%
@@ -475,19 +475,19 @@ score("lab02-layer_activation_bytes", globals())
 #
 # Training with Adam in **mixed precision** (compute in 2 bytes, update in fp32) takes **16 bytes per
 # parameter** before the first activation: 2 for weights, 2 for gradients, and in fp32 4 for a copy of the
-# weights and 4 + 4 for Adam's two moments. The rest is for activations.
+# weights and 4 + 4 for Adam's two moments. The rest is activations.
 #
 # Write `largest_batch(seq, shape, budget_bytes)`:
-# - `shape` has the attributes `n_layers`, `d_model`, `n_heads`, `vocab`, `context`.
-# - Count 16 bytes per parameter (2.2, tied head) and the activations of all layers (2.4, standard attention),
-#   and nothing else.
-# - Return the largest number of sequences that **fits** (needed <= budget), or 0 if not even one does. `seq`
+# - `shape` has `n_layers`, `d_model`, `n_heads`, `vocab`, and `context`.
+# - Count only 16 bytes per parameter (2.2, tied head) and the activations of all layers (2.4, standard
+#   attention).
+# - Return the largest number of sequences that **fits** (needed <= budget), or 0 if none does. `seq`
 #   may exceed `context`.
 #
 # *Points:* all or nothing.
 #
-# *Example:* 1000 bytes are left after the parameters, and a sequence keeps 300: the answer is 3. With exactly
-# 900 left, it is still 3.
+# *Example:* 1000 bytes are left after the parameters, and a sequence keeps 300: the answer is 3. With 900
+# left, it is still 3.
 #
 # **Predict first.** How many sequences of 1024 tokens fit when you train GPT-2 (12 layers of width 768, 12
 # heads) on a 16 GB V100? And of 2048: half as many, fewer, or more?
@@ -766,8 +766,8 @@ score("lab02-lifetimes", globals())
 #
 # *Example:* `live_bytes([(10, 0, 1), (5, 1, 3)], 3)` is [10, 15, 5].
 #
-# **Predict first.** Below, a meter watches 24 linear layers, each followed by a GELU; every output takes 1
-# MiB. How far does memory rise in inference, and how far in training?
+# **Predict first.** Below, a meter watches 24 linear layers with a GELU after each; every output takes 1 MiB.
+# How far does memory rise in inference, and how far in training?
 
 # %%
 predicted_inference_mib = None  # your prediction, a number
@@ -830,10 +830,10 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
     print(f"you predicted {predicted_inference_mib} and {predicted_training_mib}")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-lives-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the picture.** Inference needs two buffers, however deep the network is. Training climbs with each
-# layer and comes down in reverse: every training step is such a mountain. Each layer adds 2 MiB, since the
-# linear layer's output is kept as GELU's input. At the end, the gradients (24 times 0.25 MiB) are left; at
-# the peak, the meter sees the first on top of your 48 MiB. Lab 4 flattens this mountain by computing twice.
+# **Look at the picture.** Inference needs two buffers at any depth. Training climbs with each layer and comes
+# down in reverse: every step is such a mountain. Each layer adds 2 MiB, since the linear layer's output is
+# kept as GELU's input. In the end, 24 gradients of 0.25 MiB are left; the meter sees the first on top of your
+# 48 MiB. Lab 4 flattens this mountain by computing twice.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.8 In your own words (core, 2 points, 6 minutes)
@@ -1064,7 +1064,7 @@ if predicted(predicted_evaluation_mib, question="how many MiB should evaluation 
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-find_the_leak-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Write `evaluate(model, batches)`, which returns the same losses, as numbers or tensors:
-# - `batches` is an iterator: each batch is made when you ask for it, once.
+# - `batches` is an iterator: it makes each batch when you ask for it, once.
 # - At its peak, your function may hold the model and two batches with all their activations: 6.3 MiB here.
 # - Leave the model as it was: no gradients, the same mode, its parameters still trainable.
 #
@@ -1120,7 +1120,7 @@ score("lab02-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-predict_training-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.12 A real step, predicted (stretch, 4 points, 29 minutes)
 #
-# Predict the whole of a real step: `peakmem.nn.GPT` in float32 with flash attention, no dropout, and a tied
+# Predict a whole real step: `peakmem.nn.GPT` in float32 with flash attention, no dropout, and a tied
 # head, under `AdamW(foreach=False)`, which updates one parameter tensor after another. This is the *third*
 # step, so the moments exist, and `zero_grad(set_to_none=True)` has freed the second step's gradients.
 #
@@ -1132,8 +1132,8 @@ lab02.show_kept()
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-variants-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # How many times d numbers per token does a layer keep? How many come after the layers? Count only rows given
-# in d. The small rows are token numbers, each norm's mean and inverse deviation, and (8, 4, 64), one number
-# per token and head.
+# in d. The small rows are token numbers, each norm's mean and inverse deviation, and (8, 4, 64), one per
+# token and head.
 #
 # Some models write GELU out in simple operators: `0.5 * x * (1 + tanh(...))`. The paper's layer (2.4, flash)
 # keeps 34 bytes per $sbh$.
@@ -1152,7 +1152,7 @@ if predicted(predicted_written_out, question="how many bytes per sbh?"):
 # Writing GELU out costs a factor of 1.75 for the same mathematics. *Ask which implementation a formula
 # counts.*
 #
-# **2. When it peaks.** Here are two real steps, one with many tokens and one with many parameters.
+# **2. When it peaks.** Here are two real steps: one with many tokens, one with many parameters.
 #
 # **Predict first.** In which phase is the peak of each?
 
@@ -1167,8 +1167,8 @@ if predicted(predicted_where_tokens, predicted_where_parameters, question="in wh
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-predict_training-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **3. What is live there.** Each list shows a peak. At which two points in time? At each, which components
-# are live, how many tensors of the logits' size, and how many temporaries of which parameter's size? (Ignore
-# the end of backward: it never needs more.)
+# are live, how many tensors of the logits' size, and how many temporaries of which parameter's size? (The end
+# of backward never needs more.)
 #
 # Write `predict_training(shape, batch, seq)`. The stub makes a dict of these, in bytes:
 #
