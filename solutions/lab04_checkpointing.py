@@ -101,13 +101,14 @@ if DEVICE == "cuda":
 # The stub is a `torch.autograd.Function`: torch calls its `forward`, and later its `backward` with one gradient
 # for each result. Both get the same `ctx`: `backward` finds there what `forward` put on it. `checkpoint`
 # returns `Recompute.apply(fn, *args)`. The stub handles arguments and `backward`'s return values: the tensors
-# in `kept_arguments` start a new graph, so the gradients that reach them are in their `.grad`. Your steps: 1.
-# In `forward`, put the state of the random number generator (RNG) on `ctx`, and return what `fn` returns.
-# `torch.get_rng_state()` returns the CPU's, 5 KiB. 2. In `backward`, restore that state with
-# `torch.set_rng_state(state)`. After the second call, reset the state to what it was when `backward` began.
+# in `kept_arguments` start a new graph, so the gradients that reach them are in their `.grad`. Your steps:
+# 1. In `forward`, put the state of the random number generator (RNG) on `ctx`, and return what `fn` returns.
+#    `torch.get_rng_state()` returns the CPU's, 5 KiB.
+# 2. In `backward`, restore that state with `torch.set_rng_state(state)`. After the second call, reset the state
+#    to what it was when `backward` began.
 # 3. Make the second call under `torch.enable_grad()`. Torch runs `backward`, like `forward`, without a graph.
-# 4. `torch.autograd.backward(results, gradients)` goes through the new graph, including parameters. It takes
-# two lists. Leave out each result that doesn't require a gradient, and its gradient.
+# 4. `torch.autograd.backward(results, gradients)` goes through the new graph, including parameters. It takes two
+#    lists. Leave out each result that doesn't require a gradient, and its gradient.
 #
 # **Predict first.** 16 layers each save one result of 1 MiB. You checkpoint them in four segments of four.
 # The gradients that backward is working on take 3 MiB. How many MiB are live at the peak, not counting the chain's own input?
