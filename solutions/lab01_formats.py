@@ -527,7 +527,7 @@ score("lab01-decode_e4m3", globals())
 #
 # bf16 is the upper half of fp32: the same sign and 8 exponent bits, 7 bits of fraction instead of 23. But
 # cutting off the lower 16 bits always rounds toward zero. Hardware rounds to **nearest, ties to even**: it
-# takes the nearer neighbor, and from exactly in the middle the one whose last bit is 0, so that ties go up as
+# takes the nearer neighbour, and from exactly in the middle the one whose last bit is 0, so that ties go up as
 # often as down.
 #
 # Write `to_bf16(x)`:
@@ -595,8 +595,8 @@ self_check(
             (0x3F800000, "0x3F80", "1.0 is exact"),
             (0x3F807FFF, "0x3F80", "just below the middle"),
             (0x3F808001, "0x3F81", "just above the middle"),
-            (0x3F808000, "0x3F80", "a tie, and the lower neighbor is even"),
-            (0x3F818000, "0x3F82", "a tie, and the upper neighbor is even"),
+            (0x3F808000, "0x3F80", "a tie, and the lower neighbour is even"),
+            (0x3F818000, "0x3F82", "a tie, and the upper neighbour is even"),
             (0x7F7FFFFF, "0x7F80", "numbers that round past bf16's largest become infinity"),
             (0x80018000, "0x8002", "signs and subnormal numbers round the same way"),
             (0x80000000, "0x8000", "minus zero keeps its sign"),

@@ -44,8 +44,8 @@
 # graded), **write** a function, **measure**, and **explain** the difference to yourself. Measurements wait
 # for your prediction. Click a collapsed self-check to open it.
 #
-# All functions return whole **bytes**, never GB. 1 GB is $10^9$ bytes; 1 GiB is $2^{30}$, 7.4% more. On a
-# machine with a GPU, its memory means the GPU's.
+# All functions return whole **bytes**, never GB. 1 GB is $10^9$ bytes; 1 GiB is $2^{30}$, 7.4% more. If
+# there is a GPU, this machine's memory means the GPU's.
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -536,7 +536,7 @@ self_check(
                 one_layer,
                 1728 + 1000 * 249,
                 1000,
-                "16 bytes for each of 108 parameters, 249 per sequence; an exact fit fits",
+                "16 bytes for each of 108 parameters, 249 per sequence; an exact fit is allowed",
             ),
             (
                 3,
@@ -1131,7 +1131,7 @@ score("lab02-find_the_leak", globals())
 lab02.show_kept()
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-variants-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# How many times d numbers per token does a layer keep? How many come after the layers? Count only rows given
+# Per token, how many times d numbers does a layer keep? How many come after the layers? Count only rows given
 # in d. The small rows are token numbers, each norm's mean and inverse deviation, and (8, 4, 64), one per
 # token and head.
 #
@@ -1220,7 +1220,7 @@ def predict_training(shape: SimpleNamespace, batch: int, seq: int) -> dict[str, 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-predict_training-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 2.12, a real step, predicted
 def number_of(key, shape, batch, seq):
-    """Return one of the six numbers; raise if it takes running a model."""
+    """Return one of the six numbers; raise an error if that runs a model."""
     with lab02.no_model_runs():
         return predict_training(shape, batch, seq)[key]
 

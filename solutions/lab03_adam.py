@@ -353,7 +353,7 @@ self_check(
         Case(
             ("fp32",),
             dict(zip(parts, (4, 4, 0, 4, 4), strict=True)),
-            "the step's format is the weights': no copy",
+            "the step has the weights' format: no copy",
         ),
         Case(
             ("mixed",),
@@ -368,7 +368,7 @@ self_check(
         Case(
             ("bf16",),
             dict(zip(parts, (2, 2, 0, 2, 2), strict=True)),
-            "the step's format is the weights': no copy, and moments of 2 bytes",
+            "the step has the weights' format: no copy, and moments of 2 bytes",
         ),
         Case(
             ("sgd",), dict(zip(parts, (4, 4, 0, 0, 0), strict=True)), "plain SGD remembers nothing"

@@ -733,7 +733,7 @@ segment_sliders(peak_activations)
 # ## 4.4 Find the leak (core, 2 points, 12 minutes)
 #
 # `leaky_step`, a checkpointed training step, logs the mean square of each layer's output with *hooks*:
-# functions that torch calls after each run of a layer. The results are correct, but the memory isn't. Copy
+# functions that torch calls after each run of a layer. The results are correct, but the memory use isn't. Copy
 # `leaky_step` as `step_with_log(layers, x)` and fix it.
 # - It returns the same numbers, leaves the same gradients, and leaves no hook on the layers.
 # - With 16 layers, its peak is at most 14 times the bytes of `x`, including `x`, even when it is called

@@ -21,7 +21,7 @@
 # once.
 #
 # The idea takes one sentence, and many libraries got it wrong for years. Most first attempts get the memory
-# right. They get the gradient wrong, and nothing crashes.
+# right but the gradient wrong, and nothing crashes.
 #
 # **You will be able to**
 # - accumulate a batch's gradient exactly, with a short last micro-batch and with tokens that don't count;

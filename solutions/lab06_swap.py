@@ -1188,7 +1188,7 @@ score("lab06-swap_saved_tensors", globals())
 # one of `"keep"`, `"recompute"` or `"swap"` per stage, and raises `ValueError` if no list fits.
 #
 # `simulate_plan(stages, plan, budget_bytes, link_bytes_per_s)` plays a list: it returns a run with a
-# `makespan`, or raises `peakmem.Infeasible`. It times the copies itself; recomputed neighbors form one
+# `makespan`, or raises `peakmem.Infeasible`. It times the copies itself; recomputed neighbours form one
 # segment, as in lab 4.
 #
 # **Convention:** the last stage is kept, whatever your list says. There are at most 6 stages.
@@ -1264,7 +1264,7 @@ self_check(
             wrong={UNCAUGHT: "catch peakmem.Infeasible where you call simulate_plan, and go on"},
         ),
         Case((costly, 64, 1000), 44.096, "swaps are almost free here", label="a quick link"),
-        Case((cheap, 60, 8), 14, "neighbors may also be recomputed", label="a slow link"),
+        Case((cheap, 60, 8), 14, "neighbours may also be recomputed", label="a slow link"),
         Case(
             HOPELESS,
             raises=ValueError,

@@ -937,7 +937,7 @@ score("lab07-find_the_leak", globals())
 # *Points:* float32 1, float16 keeps up where naive float16 doesn't 2, bfloat16 1. The loss has to fall by at
 # least 75% of float32's fall in float16 and 95% in bfloat16, with at most 80% of float32's bytes.
 #
-# *Example:* after `train(model, [batch] * 3, "float32")` the list has 3 losses, each lower than the last.
+# *Example:* after `train(model, [batch] * 3, "float32")` the list has 3 losses, each lower than the one before.
 #
 # **Predict first.** Which follow float32's curve closely: (a) naive float16, (b) float16 with scaling but without
 # masters, (c) float16 with both, (d) bfloat16 with masters?

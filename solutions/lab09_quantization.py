@@ -256,7 +256,7 @@ score("lab09-quantize_symmetric", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-errors-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Whose step?
 #
-# A *block* is 64 neighbors in a row of the matrix: in `WEIGHT.view(-1, 64)` each block is a row. The error is
+# A *block* is 64 neighbours in a row of the matrix: in `WEIGHT.view(-1, 64)` each block is a row. The error is
 # the layer's output error: the norm of the difference over the norm of the exact output.
 
 
@@ -1280,7 +1280,7 @@ score("lab09-fake_quant", globals())
 # Training a model takes 16 bytes per weight (lab 3). **LoRA** (Hu and others, 2021) freezes the model and
 # trains two thin matrices next to a layer: $y = W x + \frac{\alpha}{r} B A x$, with $A$ of shape $(r,
 # \mathrm{in})$, $B$ of shape $(\mathrm{out}, r)$, the rank $r$ and a factor $\alpha$. Only $A$ and $B$ have
-# gradients and moments. With a frozen weight of 4 bits, that is QLoRA.
+# gradients and moments. If the frozen weight has 4 bits, that is QLoRA.
 #
 # Write the module `Lora(linear, rank, alpha)`:
 # - Freeze `linear`, an `nn.Linear`, including its bias. Only $A$ and $B$ are trainable, without biases.

@@ -837,7 +837,7 @@ if predicted(
 # ## 10.6 Find the leak (core, 2 points, 6 minutes)
 #
 # This attention cuts rows into blocks and monitors its probabilities: it returns the output, each row's
-# entropy, and the first token's share. Its results are correct, but its memory isn't.
+# entropy, and the first token's share. Its results are correct, but its memory use isn't.
 #
 # Copy it as `lean_attention(q, k, v, block)` and fix it. With 2048 tokens, one head of 32 and blocks of 64,
 # its peak must not exceed 5 MiB, including q, k and v. *Points:* same results 1, peak 1.
