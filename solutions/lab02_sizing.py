@@ -143,8 +143,8 @@ score("lab02-weight_bytes", globals())
 #
 # | component | what it consists of |
 # |---|---|
-# | `token_embedding` | a vector of `d_model` numbers for each of the `vocab` tokens |
-# | `position_embedding` | the same for each of the `context` positions |
+# | `token_embedding` | a vector of `d_model` numbers for each of `vocab` tokens |
+# | `position_embedding` | the same for each of `context` positions |
 # | `attention`, per layer | four linear layers from d_model to d_model: queries, keys, values, output |
 # | `mlp`, per layer | a linear layer from d_model to 4 d_model, and one back |
 # | `layer_norms`, per layer | two norms; each has a weight and a bias of d_model numbers |
@@ -356,8 +356,7 @@ score("lab02-inconsistent_rows", globals())
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the numbers.** The paper calls these models 1.3B and 13.0B. For XL, only d_model gives that size,
-# so the slip is in its heads. For 13B, both widths do. But 5140 doesn't divide by 40 heads, so 5120 is more
-# likely.
+# so the slip is in its heads. For 13B, both widths do. But 5140 doesn't divide by 40, so 5120 is likely.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.4 What a layer keeps (core, 3 points, 12 minutes)
@@ -381,8 +380,8 @@ score("lab02-inconsistent_rows", globals())
 # | | dropout mask after it | $sbh$ |
 # | norms | input of each of the two | ? |
 #
-# **Flash attention** computes the probabilities in pieces and never stores them: the $s^2$ terms disappear,
-# and the rest stays.
+# **Flash attention** computes the probabilities in pieces and never stores them: only the $s^2$ terms
+# disappear.
 #
 # Write `layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard")`: return a dict of one
 # layer's bytes, with exactly the keys `attention`, `mlp`, and `layer_norms`. Raise `ValueError` if
@@ -839,8 +838,8 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 # ## 2.8 In your own words (core, 2 points, 6 minutes)
 #
 # A colleague reads "175B parameters, fp16, 350 GB" and plans to train on eight 80 GB GPUs, 640 GB in total.
-# In two or three sentences: what do the 350 GB hold, what else has to be in memory during training, and
-# which part of that could you not work out from the number of parameters alone?
+# In two or three sentences: what do the 350 GB hold, what else must be in memory during training, and which
+# part of that can't you derive from the number of parameters alone?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab02-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -853,8 +852,8 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 # ## What you should now be able to say
 #
 # - GPT-3's weights take 350 GB; training needs 16 bytes per parameter, plus activations.
-# - A layer's parameters grow with the square of its width; stored attention probabilities grow with the
-#   square of the sequence length.
+# - A layer's parameters grow with the square of its width; stored attention probabilities, with the square of
+#   the sequence length.
 # - In inference a tensor dies with its last reader; in training it waits for the backward pass.
 #
 # The core ends here. The stretch predicts real steps.
@@ -1038,8 +1037,7 @@ score("lab02-boundary_bytes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.11 Find the leak (stretch, 2 points, 7 minutes)
 #
-# This function evaluates a model batch by batch. Its losses are correct, yet its memory grows with every
-# batch.
+# This function evaluates a model batch by batch. Its losses are correct, but its memory grows.
 #
 # **Predict first.** There are 28 batches, each with 1.5 MiB of activations that autograd keeps. At most how
 # many MiB should evaluation need?
@@ -1149,10 +1147,9 @@ if predicted(predicted_written_out, question="how many bytes per sbh?"):
     print(f"you predicted {predicted_written_out} bytes per sbh with GELU written out in float32")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-two-steps-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Writing GELU out costs a factor of 1.75 for the same mathematics. *Ask which implementation a formula
-# counts.*
+# Writing GELU out costs a factor of 1.75. *Ask which implementation a formula counts.*
 #
-# **2. When it peaks.** Here are two real steps: one with many tokens, one with many parameters.
+# **2. When it peaks.** Two real steps follow: one with many tokens, one with many parameters.
 #
 # **Predict first.** In which phase is the peak of each?
 
@@ -1352,7 +1349,6 @@ if predicted(my_guess_gb, question="how many GB at the peak?"):
 #
 # - Predicted over measured should be 1.00. On a GPU, neither figure counts CUDA's own memory or the
 #   allocator's rounding.
-# - A step peaks at the logits' gradient if there are many tokens, and in the optimizer's step if there are
-#   many parameters.
+# - A step peaks at the logits' gradient with many tokens, in the optimizer's step with many parameters.
 # - A formula holds for one implementation: 34 bytes per $sbh$ on paper, 32 to 112 in reality.
 # - A tensor with a graph keeps everything its graph has saved.
