@@ -42,11 +42,11 @@
 # | **core** | | **75** | **18** |
 # | **stretch** | | **45** | **9** |
 #
-# The core stands alone; 1.1 includes two minutes for this page. If bits are new to you, add twenty.
+# The core stands alone; 1.1 includes two minutes for this page. If bits are new to you, add twenty minutes.
 #
 # In each exercise you **predict** (not graded), **write** a function, **measure**, and
 # **explain** the difference to yourself. Measurements wait for your prediction. Self-checks are collapsed to
-# one line; a click opens a collapsed cell. Grading tries more cases than they do. You need no GPU.
+# one line; click one to open it. Grading tries more cases than the self-checks do. You don't need a GPU.
 
 # %% nbgrader={"grade": false, "grade_id": "lab01-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import importlib.util
@@ -56,9 +56,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("peakmem") is None:  # on Colab, say
+if importlib.util.find_spec("peakmem") is None:  # for example on Colab
     wheels = [str(path) for path in Path().glob("peakmem-*.whl")]
-    assert wheels, "Upload the file peakmem-...whl of the course's zip, and run this cell again."
+    assert wheels, "Upload the file peakmem-...whl from the course's zip, then run this cell again."
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", wheels[-1]], check=True)
     importlib.invalidate_caches()
 
@@ -75,7 +75,7 @@ peakmem.lab("lab01_formats")
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-integer_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.1 Integers, three ways (core, 2 points, 9 minutes)
 #
-# An *encoding* says what each bit is worth; int8 and int4 weights are such integers.
+# An *encoding* says what each bit is worth. Weights in int8 and int4 are integers encoded this way.
 # With $n$ bits:
 #
 # | encoding | what the bits are worth | range |
@@ -85,14 +85,15 @@ peakmem.lab("lab01_formats")
 # | two's complement | $-2^{n-1}$ for the highest, then $2^{n-2}, \dots, 2, 1$ | $-2^{n-1} \dots 2^{n-1} - 1$ |
 #
 # Write `integer_value(bits, width, encoding)`:
-# - `bits` is the pattern, an integer of `width` bits, for any `width` from 2 on.
-# - `encoding` is `"unsigned"`, `"sign-magnitude"`, or `"twos-complement"`. The given code refuses any other.
+# - `bits` is the pattern, an integer of `width` bits. Support any `width` of 2 or more.
+# - `encoding` is `"unsigned"`, `"sign-magnitude"`, or `"twos-complement"`. The code you are given rejects any
+#   other.
 # - Return a Python integer. Sign-magnitude has two zeros; both are 0.
 #
 # *Points:* all or nothing.
 #
 # *Python's tools:* `bits >> k` drops the lowest $k$ bits, `bits & 0xFF` keeps the lowest 8, `1 << k` is
-# $2^k$. All bind less tightly than `+`: use parentheses.
+# $2^k$. All three bind less tightly than `+`, so use parentheses.
 #
 # *Example:* the 8 bits `0b10110001` are 177 unsigned, $-49$ in sign-magnitude, and $-128 + 49 = -79$ in
 # two's complement.
@@ -128,19 +129,19 @@ self_check(
         Case((bits, width, name), value, hint, label=f"0b{bits:0{width}b} in {name}: {value}")
         for bits, width, name, value, hint in [
             (0b10110001, 8, "unsigned", 177, "all bits count"),
-            (0b10110001, 8, "sign-magnitude", -49, "the highest bit is the sign alone"),
+            (0b10110001, 8, "sign-magnitude", -49, "the highest bit is only the sign"),
             (0b10110001, 8, "twos-complement", -79, "the highest bit is worth -128"),
-            (0b10000000, 8, "sign-magnitude", 0, "the second zero"),
+            (0b10000000, 8, "sign-magnitude", 0, "this is the second zero"),
             (0b10000000, 8, "twos-complement", -128, "the lowest value"),
-            (0x8000, 16, "twos-complement", -32768, "the highest bit is bit width - 1"),
-            (0x00FF, 16, "twos-complement", 255, "the highest bit is bit width - 1"),
-            (0b10110001, 16, "twos-complement", 177, "the highest bit is bit width - 1"),
+            (0x8000, 16, "twos-complement", -32768, "the highest bit is bit number width - 1"),
+            (0x00FF, 16, "twos-complement", 255, "the highest bit is bit number width - 1"),
+            (0b10110001, 16, "twos-complement", 177, "the highest bit is bit number width - 1"),
             (0b101, 3, "twos-complement", -3, "width may be any number of bits"),
-            (2**60 - 1, 60, "unsigned", 2**60 - 1, "floats and int32 are too short"),
+            (2**60 - 1, 60, "unsigned", 2**60 - 1, "floats and int32 have too few bits"),
         ]
     ]
     + [
-        Case((bits, 8, name), raises=ValueError, hint="an unknown encoding is an error")
+        Case((bits, 8, name), raises=ValueError, hint="raise ValueError for an unknown encoding")
         for bits, name in [
             (0b11111111, "signed"),
             (1, "magnitude"),
@@ -167,13 +168,13 @@ score("lab01-integer_value", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-fixed_point_value-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.2 Fixed point (core, 1 point, 4 minutes)
 #
-# With $f$ **fraction bits**, every bit of two's complement is worth $2^f$ times less.
+# With $f$ **fraction bits**, divide what each bit is worth in two's complement by $2^f$.
 #
 # Write `fixed_point_value(bits, width, fraction_bits)`: `bits` and `width` as in 1.1. Return a float.
 # *Points:* all or nothing.
 #
 # *Example:* `0b0011_0001` with 4 fraction bits is $0011.0001_2 = 2 + 1 + 1/16 = 3.0625 = 49/16$.
-# **Predict first.** What is the largest number with 8 bits, 4 of them fraction bits?
+# **Predict first.** What is the largest number that 8 bits can hold if 4 of them are fraction bits?
 
 # %%
 predicted_largest_fixed = None  # your prediction, a number
@@ -196,10 +197,12 @@ self_check(
         Case((0b1100_1111, 8, 4), -3.0625, "1100.1111 is -49 / 16"),
         Case((0b1000_0000, 8, 7), -1.0, "1.0000000 is -128 / 128"),
         Case((0x00C0, 16, 8), 0.75, "00000000.11000000 is 192 / 256"),
-        Case((0b1011, 4, 0), -5.0, "no fraction bits, and the sign is bit width - 1"),
-        Case((0b1011, 8, 0), 11.0, "the sign is bit width - 1"),
+        Case(
+            (0b1011, 4, 0), -5.0, "there are no fraction bits, and the sign is bit number width - 1"
+        ),
+        Case((0b1011, 8, 0), 11.0, "the sign is bit number width - 1"),
         Case((0b1011, 4, 1), -2.5, "-5 / 2"),
-        Case((0b1000, 4, 4), -0.5, "all are fraction bits, and the highest is the sign"),
+        Case((0b1000, 4, 4), -0.5, "all four are fraction bits, and the highest is also the sign"),
         Case((0x7FFFFFFF, 32, 31), 1 - 2.0**-31, "don't round: a Python float holds all of it"),
     ],
 )
@@ -219,8 +222,8 @@ score("lab01-fixed_point_value", globals())
 # ## From fixed to floating
 #
 # Fixed-point numbers have the same gap everywhere: too fine near 1000, too coarse near 0.001. A *floating*
-# point moves with the number. Here are all numbers of FP4, the smallest floating-point format in use. From 2 on,
-# the gap doubles at each power of two.
+# point moves with the number. The picture shows every number in FP4, the smallest floating-point format in
+# use. From 2 on, the gap doubles at each power of two.
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab01-number_line", "locked": true, "schema_version": 3, "solution": false, "task": false}
 lab01.show_number_line()
@@ -242,15 +245,15 @@ lab01.show_bit_fields()
 # | 255 | $F = 0$: infinity with that sign; otherwise NaN, "not a number" |
 #
 # The 127 is the **bias**: it lets $E$ stand for negative powers too. The leading 1 isn't stored, so 23 bits
-# give 24 bits of precision. Exponent field 0 has none; otherwise no pattern could be zero. Its power is that
-# of $E = 1$, so the gap stays the same.
+# give 24 bits of precision. Exponent field 0 has no leading 1; otherwise no pattern could be zero. It uses
+# the same power as $E = 1$, so the gap stays the same.
 #
 # Write `decode_fp32(bits)`:
 # - Return the value of `bits` as a Python float, which holds every fp32 value exactly.
 # - $-0.0$ is not 0.0: keep the sign.
-# - Take the bits apart with arithmetic. You may not use: float16, float32, bfloat16, or float8 as a cast or
-#   a view; `struct`'s codes `e` and `f`; `float.hex` and `float.fromhex`; `torch`, `ml_dtypes`, and this
-#   lab's `rounded`. Integers, float64, and the code `d` are fine.
+# - Take the bits apart with arithmetic. Don't use float16, float32, bfloat16, or float8 as a cast or a view;
+#   `struct`'s codes `e` and `f`; `float.hex` and `float.fromhex`; `torch`, `ml_dtypes`, or this lab's
+#   `rounded`. Integers, float64, and `struct`'s code `d` are fine.
 #
 # *Points:* normal 1, subnormal 1, zeros 1, infinity and NaN 1.
 #
@@ -285,7 +288,11 @@ self_check(
     [
         Case((bits,), value, hint, label=f"0x{bits:08X} is {lab01.fields(bits)}: {value}")
         for bits, value, hint in [
-            (0x3E880000, 0.265625, "1.0625 * 2**-2: is the leading 1 there, and the bias 127?"),
+            (
+                0x3E880000,
+                0.265625,
+                "1.0625 * 2**-2: did you add the leading 1, and is the bias 127?",
+            ),
             (0x3E200000, 0.15625, "1.25 * 2**-3: the fraction's highest bit is worth 1/2"),
             (0xC0490000, -3.140625, "bit 31 is the sign"),
             (0x00800000, 2.0**-126, "the smallest normal number has exponent field 1"),
@@ -296,7 +303,7 @@ self_check(
             (0x80000000, -0.0, "minus zero: keep the sign"),
             (0xFF800000, -math.inf, "exponent field 255 with fraction 0"),
             (0x7FC00000, math.nan, "exponent field 255 with a nonzero fraction"),
-            (0xFF800001, math.nan, "NaN may have a sign bit"),
+            (0xFF800001, math.nan, "a NaN may have its sign bit set"),
         ]
     ]
     + [
@@ -310,7 +317,7 @@ self_check(
     ],
 )
 if predicted(predicted_nan_patterns, question="how many patterns are NaN?"):
-    # Of one sign, 2**23 patterns have exponent field 255; all but one (infinity) are NaN.
+    # For each sign, 2**23 patterns have exponent field 255; all but one (infinity) are NaN.
     print(f"{2 * (2**23 - 1):,} of {2**32:,}; you predicted {predicted_nan_patterns}")
 
 # %% nbgrader={"grade": true, "grade_id": "lab01-decode_fp32", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
@@ -324,7 +331,7 @@ score("lab01-decode_fp32", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-bit_flipper-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play with it
 #
-# Click a bit to flip it; your `decode_fp32` gives the value. Which bit makes 0.15625 negative? Which
+# Click a bit to flip it; your `decode_fp32` computes the value. Which bit makes 0.15625 negative? Which
 # doubles it?
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab01-bit_flipper", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -334,8 +341,8 @@ lab01.bit_flipper(decode_fp32)
 # ## 1.4 What a format can hold (core, 2 points, 8 minutes)
 #
 # fp32 is one of a family. With $e$ exponent bits and $m$ mantissa bits (the stored fraction), the bias is
-# $2^{e-1} - 1$; exponent fields 0 and all ones mean what they mean in fp32. Exponent bits buy **range**,
-# mantissa bits buy **precision**.
+# $2^{e-1} - 1$; an exponent field of all zeros or all ones means what it does in fp32. Exponent bits buy
+# **range**, mantissa bits buy **precision**.
 #
 # Write `format_limits(exponent_bits, mantissa_bits)`, with $e$ from 2 to 11 and $m$ from 1 to 52. Return a
 # dict of floats with exactly these keys:
@@ -380,10 +387,10 @@ def limit_of(e, m, key):
 
 
 hints = {
-    "max": "exponent field all ones is infinity or NaN: the largest number has one less",
+    "max": "exponent field all ones is infinity or NaN: the largest number's field is one less",
     "min_normal": "exponent field 1 and fraction 0",
-    "min_subnormal": "exponent field 0: the last bit of the fraction alone",
-    "epsilon": "from 1 to the next number, the last bit of the fraction is added",
+    "min_subnormal": "exponent field 0, with only the last bit of the fraction set",
+    "epsilon": "the next number above 1 has only the last bit of the fraction set",
 }
 self_check(
     limit_of,
@@ -397,19 +404,19 @@ self_check(
             (11, 52),
             lab01.limits_by_torch("float64"),
             "the bias is 1023: 2.0**1024 is too large for a Python float, 2.0**1023 is not",
-            label="all four of float64",
+            label="all four limits of float64",
             function=format_limits,
         ),
         Case(
             (2, 30),
             {"max": 4 - 2.0**-29, "min_normal": 1, "min_subnormal": 2.0**-30, "epsilon": 2.0**-30},
-            "any e and m: here the bias is 1",
+            "support any e and m: here the bias is 1",
             function=format_limits,
         ),
         Case(
             (2, 10),
             {"max": 4 - 2.0**-9, "min_normal": 1, "min_subnormal": 2.0**-10, "epsilon": 2.0**-10},
-            "any e and m: here the bias is 1",
+            "support any e and m: here the bias is 1",
             function=format_limits,
         ),
         Case(
@@ -437,21 +444,21 @@ score("lab01-format_limits", globals())
 lab01.show_relative_spacing()
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-relative_spacing-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the picture.** Lower means more precision, wider more range. Each curve is flat over the normal
-# numbers: the *relative* gap is the same at every power of two. On the left, subnormal numbers lose one bit
-# after another. fp16 spends its 2 bytes on precision, bf16 on range.
+# **Look at the picture.** A lower curve means more precision, a wider one more range. Each curve is flat over
+# the normal numbers: the *relative* gap is the same at every power of two. On the left, the subnormal numbers
+# lose precision one bit at a time. fp16 spends its 2 bytes on precision, bf16 on range.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-decode_e4m3-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.5 A quarter of the memory: fp8 (core, 1 point, 5 minutes)
 #
 # An IEEE-like format with 4 exponent bits would spend 16 of its 256 patterns on infinity and NaN. **E4M3**,
 # as the Open Compute Project (OCP) defines it, spends two: only `S.1111.111` is NaN, and there is no
-# infinity. The others of exponent field 15 are numbers.
+# infinity. The other patterns with exponent field 15 are numbers.
 #
 # Write `decode_e4m3(bits)`:
-# - `bits` from 0 to 255: 1 sign bit, 4 exponent bits with bias 7, 3 mantissa bits. Return a float.
+# - `bits` is 0 to 255: 1 sign bit, 4 exponent bits with bias 7, and 3 mantissa bits. Return a float.
 # - Exponent field 0 is as in fp32, scaled by $2^{-6}$. Keep $-0.0$.
-# - The rules of 1.3 say what you may not use.
+# - The rules of 1.3 apply.
 # *Points:* all or nothing.
 #
 # *Example:* `0b0_1000_100` has $E = 8$ and mantissa 4: $(1 + 4/8) \cdot 2^{8-7} = 3.0$.
@@ -504,7 +511,7 @@ self_check(
 )
 if predicted(predicted_largest_e4m3, question="what is the largest finite number?"):
     largest = max(value for value in map(decode_e4m3, range(256)) if not math.isnan(value))
-    print(f"largest number of E4M3: {largest}; you predicted {predicted_largest_e4m3}")
+    print(f"largest number in E4M3: {largest}; you predicted {predicted_largest_e4m3}")
     print(f"with patterns set aside for infinity, it would be {format_limits(4, 3)['max']}")
 
 # %% nbgrader={"grade": true, "grade_id": "lab01-decode_e4m3", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
@@ -519,23 +526,24 @@ score("lab01-decode_e4m3", globals())
 # ## 1.6 Half the memory: bf16 (core, 3 points, 13 minutes)
 #
 # bf16 is the upper half of fp32: the same sign and 8 exponent bits, 7 bits of fraction instead of 23. But
-# cutting off the lower 16 bits always rounds toward zero. Hardware rounds to **nearest, ties to even**: take
-# the nearer neighbour; exactly in the middle, the one whose last bit is 0, so that ties go up as often as
-# down.
+# cutting off the lower 16 bits always rounds toward zero. Hardware rounds to **nearest, ties to even**: it
+# takes the nearer neighbour, and from exactly in the middle the one whose last bit is 0, so that ties go up as
+# often as down.
 #
 # Write `to_bf16(x)`:
 # - `x` is a float32 array of any shape, possibly empty. Return the bf16 patterns in the same shape, as
 #   `uint16` (or wider integers). Leave `x` unchanged.
-# - No Python loop, comprehension, `map`, or `np.vectorize`.
+# - Don't use a Python loop, a comprehension, `map`, or `np.vectorize`.
 # - Numbers that round past bf16's largest become infinity, and infinity stays infinity. NaN stays NaN:
-#   cutting can turn it into infinity, and adding can wrap it around, so finish with `np.where(np.isnan(x), 0x7FC0, patterns)`.
-# - The rules of 1.3 hold. `x.view(np.uint32)` shows the bits of `x`. It shares memory with `x`, and
+#   cutting bits off can turn it into infinity, and adding to them can wrap around, so finish with
+#   `np.where(np.isnan(x), 0x7FC0, patterns)`.
+# - The rules of 1.3 apply. `x.view(np.uint32)` shows the bits of `x`. It shares memory with `x`, and
 #   uint32 wraps around without a warning.
 #
 # *Points:* nearest 1, ties to even 1, NaN and infinity 1.
 #
-# *Example:* $1 + 2^{-8}$ = `0x3F80_8000` is halfway from `0x3F80`, which is even and the answer, to
-# `0x3F81`.
+# *Example:* $1 + 2^{-8}$ = `0x3F80_8000` is halfway between `0x3F80` and `0x3F81`. The answer is `0x3F80`,
+# which is even.
 #
 # **Predict first.** What is bf16's largest relative error, in percent?
 
@@ -577,7 +585,7 @@ self_check(
         Case(
             (np.array([[1, 2, 4], [8, 16, 32]], np.float32).T,),
             [[0x3F80, 0x4100], [0x4000, 0x4180], [0x4080, 0x4200]],
-            "a transposed array lies in memory in another order",
+            "a transposed array is laid out in memory in another order",
             function=to_bf16,
         )
     ]
@@ -587,8 +595,8 @@ self_check(
             (0x3F800000, "0x3F80", "1.0 is exact"),
             (0x3F807FFF, "0x3F80", "just below the middle"),
             (0x3F808001, "0x3F81", "just above the middle"),
-            (0x3F808000, "0x3F80", "a tie, and the lower one is even"),
-            (0x3F818000, "0x3F82", "a tie, and the upper one is even"),
+            (0x3F808000, "0x3F80", "a tie, and the lower neighbour is even"),
+            (0x3F818000, "0x3F82", "a tie, and the upper neighbour is even"),
             (0x7F7FFFFF, "0x7F80", "numbers that round past bf16's largest become infinity"),
             (0x80018000, "0x8002", "signs and subnormal numbers round the same way"),
             (0x80000000, "0x8000", "minus zero keeps its sign"),
@@ -627,20 +635,20 @@ score("lab01-to_bf16", globals())
 # Training adds updates to weights, and rounds each sum. From 1 to 2, bf16's numbers are $2^{-7}$ apart. Add
 # less than half of that to one of them, and the sum rounds back, now and in all later steps.
 #
-# `rounded(x, exponent_bits, mantissa_bits)` gives the nearest number in a format of 1.4, ties to even;
-# infinity past the largest.
+# `rounded(x, exponent_bits, mantissa_bits)` returns the nearest number in such a format (1.4), ties to even,
+# or infinity past the largest.
 #
 # Write `update_lost(param, update, exponent_bits, mantissa_bits)`:
-# - Round `param` and `update` to the format, add them, round the sum. Return True if that is `param` (as
-#   rounded), False if it moved.
+# - Round `param` and `update` to the format, add them, and round the sum. Return True if the result equals
+#   the rounded `param`, False if it moved.
 # - Inputs are finite; formats have at most 23 mantissa bits.
 # *Points:* all or nothing.
 #
-# *Example:* in fp16, $1 + 2^{-11}$ is a tie that goes back to 1: lost. But $1 - 2^{-11}$ is a number of fp16:
-# below a power of two, the gap halves.
+# *Example:* in fp16, $1 + 2^{-11}$ is a tie that goes back to 1: lost. But $1 - 2^{-11}$ is an fp16 number:
+# below a power of two, the gap is half as wide.
 #
-# **Predict first.** Normally distributed weights, standard deviation 0.02, get updates of 0.00001. What share of them
-# doesn't change at all, in bf16?
+# **Predict first.** In bf16, normally distributed weights with a standard deviation of 0.02 get updates of
+# 0.00001. What share of them doesn't change at all?
 
 # %%
 predicted_share_lost = None  # your prediction, between 0 and 1
@@ -668,18 +676,18 @@ self_check(
         Case((1.0, -(2.0**-11), 5, 10), False, "the example: the update's sign counts"),
         Case((1.0, 2.0**-20, 8, 23), False, "fp32's gap is far smaller: compare with =="),
         Case((1.0, 3 * 2.0**-6, 4, 3), True, "less than half of fp8's gap"),
-        Case((0.1, 0.0, 5, 10), True, "compare with param as rounded"),
+        Case((0.1, 0.0, 5, 10), True, "compare with the rounded param"),
         Case((1.00073, -0.0004, 5, 10), True, "round param first, then add"),
         Case((1.0, 2.0**-11 + 2.0**-23, 5, 10), True, "round update first: then it is a tie"),
         Case((2.0**-24, 2.0**-26, 5, 10), True, "subnormal numbers have a gap of 2**-24"),
         Case((2.0**-24, 2.0**-24, 5, 10), False, "subnormal numbers aren't zero"),
-        Case((65504.0, 16.0, 5, 10), False, "it moves to infinity"),
+        Case((65504.0, 16.0, 5, 10), False, "the sum moves to infinity"),
         Case((1e6, 1e4, 5, 10), True, "infinity stays infinity"),
-        Case((1e6, 1e6, 5, 10), True, "infinity plus infinity stays, too"),
-        Case((1e6, 1e4, 8, 7), False, "bf16 goes farther: use the format you are given"),
-        Case((1e6, 1e4, 8, 10), False, "any format with 8 exponent bits goes farther"),
+        Case((1e6, 1e6, 5, 10), True, "infinity plus infinity is still infinity"),
+        Case((1e6, 1e4, 8, 7), False, "bf16 has more range: use the format you are given"),
+        Case((1e6, 1e4, 8, 10), False, "any format with 8 exponent bits has more range"),
         Case((1.0, 2.0**-9, 8, 10), False, "10 mantissa bits: the gap above 1 is 2**-10"),
-        Case((1e60, 1e58, 9, 12), False, "9 exponent bits go farther still"),
+        Case((1e60, 1e58, 9, 12), False, "9 exponent bits have more range still"),
         Case((1.0, 2.0**-16, 9, 16), False, "16 mantissa bits: the gap above 1 is 2**-16"),
         Case((0.0, 2.0**-26, 5, 10), True, "less than half of the smallest number"),
     ],
@@ -700,18 +708,18 @@ score("lab01-update_lost", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-update_lost-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the numbers.** From $2^{-8}$ on, about 0.004, half of bf16's gap is more than 0.00001. 86% of
-# these weights are that large.
+# **Look at the numbers.** From $2^{-8}$ (about 0.004) on, half of bf16's gap is more than 0.00001. Of these
+# weights, 86% are that large.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.8 Find the leak (core, 2 points, 8 minutes)
 #
 # `wasteful_halves` keeps 16-bit copies of fp32 tensors: it views each number as two 16-bit integers (a *view*
-# is another look at the same memory) and keeps the second, the upper half. The values are right (truncated
-# bf16), the memory isn't.
+# is another look at the same memory) and keeps the second, the upper half. The values are correct (truncated
+# bf16), but the memory use isn't.
 #
-# **Predict first.** 16 tensors take 1 MiB each in fp32. How many MiB should be live once only their
-# halves are left?
+# **Predict first.** 16 tensors take 1 MiB each in fp32. How many MiB should be live when only their halves
+# are left?
 
 # %%
 predicted_halves_mib = None  # your prediction, a number
@@ -728,14 +736,14 @@ def wasteful_halves(load, count):
 
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab01-leak_measured", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# What wasteful_halves takes
+# How much memory wasteful_halves takes
 if predicted(predicted_halves_mib, question="how many MiB should the halves take?"):
     print(f"16 halves of 0.5 MiB are 8 MiB; you predicted {predicted_halves_mib} MiB")
     print(f"wasteful_halves takes {lab01.halves_rise(wasteful_halves) / 2**20:.1f} MiB at its peak")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-find_the_leak-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Write `upper_halves(load, count)`, which returns the same without the waste:
-# - `load(i)` makes a new tensor $i$, float32, one-dimensional. Call it once per tensor, in order.
+# Write `upper_halves(load, count)`, which returns the same halves without the waste:
+# - `load(i)` makes tensor $i$ anew, one-dimensional and float32. Call it once per tensor, in order.
 # - At its peak, your function may hold the halves (2 bytes per number) and three whole tensors: 11 MiB here.
 # *Points:* all or nothing.
 
@@ -758,7 +766,7 @@ self_check(
         Case(
             (upper_halves,),
             lab01.halves_of_three(wasteful_halves),
-            "return the same int16 numbers: cut off, without rounding",
+            "return the same int16 numbers: cut off, not rounded",
             label="three small tensors give the same halves",
         ),
         Case(
@@ -809,22 +817,22 @@ score("lab01-find_the_leak", globals())
 #
 # Round each number to the nearest one in fp32, ties to even (1.6). For 0.1:
 #
-# | step | with | 0.1 |
+# | step | how | for 0.1 |
 # |---|---|---|
 # | find the power of two below | `math.frexp(x)` is $(r, k)$ with $x = r \cdot 2^k$, $0.5 \le \lvert r \rvert < 1$ | $k = -3$: it lies in $[2^{-4}, 2^{-3})$ |
 # | count in gaps | the gap there is $2^{-4-23}$; `math.ldexp` scales exactly | 13421772.8 gaps |
 # | round | Python's `round` takes ties to even | 13421773 |
 # | build the pattern | the first $2^{23}$ gaps are the leading 1; $E = -4 + 127$ | $E = 123$, $F = 5033165$: `0x3DCCCCCD` |
 #
-# Positive patterns are in the order of their numbers, so a count that rounds up to $2^{24}$ carries into
+# Positive patterns have the same order as their values, so a count that rounds up to $2^{24}$ carries into
 # the exponent.
 #
 # Write `encode_fp32(x)`:
 # - `x` is any Python float. Return the pattern of the nearest fp32 number as an integer.
-# - From half a gap above the largest number on, $2^{128} - 2^{103}$, the answer is infinity.
-# - Below $2^{-126}$ the gap stays $2^{-149}$. Magnitudes up to $2^{-150}$, a tie, round to zero.
+# - From $2^{128} - 2^{103}$ on, half a gap above the largest number, the answer is infinity.
+# - Below $2^{-126}$ the gap stays $2^{-149}$. Magnitudes up to $2^{-150}$ (a tie) round to zero.
 # - Handle 0.0, $-0.0$, the infinities, and NaN (any NaN pattern) separately.
-# - The rules of 1.3 say what you may not use.
+# - The rules of 1.3 apply.
 #
 # *Points:* exact 1, inexact and ties 1, overflow and underflow 1, zeros, infinity, and NaN 1.
 #
@@ -879,22 +887,22 @@ self_check(
         ),
         Case((-(2.0**-149),), "0x80000001", "the smallest subnormal number, and its sign"),
         Case((0.75 * 2.0**-149,), "0x00000001", "more than half of the smallest number"),
-        Case((2.0**-150,), "0x00000000", "a tie between 0 and the smallest one"),
-        Case((5e-324,), "0x00000000", "the smallest double is far below it"),
+        Case((2.0**-150,), "0x00000000", "a tie between 0 and the smallest number"),
+        Case((5e-324,), "0x00000000", "the smallest double, far below fp32's smallest number"),
         Case((-(2.0**-150),), "0x80000000", "a number that rounds to zero keeps its sign"),
         Case((3 * 2.0**-150,), "0x00000002", "a subnormal tie: the even pattern is the upper one"),
-        Case((3 * 2.0**-150 - 2.0**-180,), "0x00000001", "just below that tie: round once"),
+        Case((3 * 2.0**-150 - 2.0**-180,), "0x00000001", "just below that tie: round only once"),
         Case((2.0**-126 - 2.0**-151,), "0x00800000", "rounds up to the smallest normal number"),
         Case((2.0**128 - 2.0**104 + 2.0**102,), "0x7F7FFFFF", "a quarter gap above the largest"),
         Case((2.0**128 - 2.0**103,), "0x7F800000", "half a gap above the largest: infinity"),
-        Case((-1.5 * 2.0**128,), "0xFF800000", "beyond the largest number, downwards"),
+        Case((-1.5 * 2.0**128,), "0xFF800000", "below the lowest finite number"),
         Case((math.inf,), "0x7F800000", "infinity has exponent field 255 and fraction 0"),
         Case((0.0,), "0x00000000", "zero has no leading 1 to look for"),
         Case((-0.0,), "0x80000000", "-0.0 has its own pattern, though -0.0 == 0.0"),
         Case(
             (math.inf - math.inf,),
             "NaN",
-            "exponent field 255 and any fraction but 0; math.isnan(x)",
+            "exponent field 255 and any nonzero fraction; use math.isnan(x)",
         ),
         Case(
             (encode_fp32,),
@@ -943,10 +951,10 @@ if predicted(predicted_sum_in_fp16, question="what is a thousand times 0.01 in f
 #   first $s$ that an addition doesn't change. `step` is positive and stays exact; only sums are rounded.
 # - The stub handles sums that never start (0.0) or pass the largest number (`math.inf`). Compute `stall` as
 #   if the format had no such limits.
-# - Use your rule: in fp32, 0.01 takes millions of additions.
+# - Use your rule instead of adding: in fp32, steps of 0.01 take millions of additions.
 #
-# *Example:* fp16's gap is $2^{-6} \approx 0.016$ up to 32, and $2^{-5} \approx 0.031$ from there on. 0.01 is
-# more than half of the first, less than half of the second: the answer is 32.0.
+# *Example:* fp16's gap is $2^{-6} \approx 0.016$ up to 32, and $2^{-5} \approx 0.031$ from there on. The step
+# 0.01 is more than half of the first gap but less than half of the second, so the answer is 32.0.
 #
 # *Hint:* the sum passes through every power of two. `math.frexp` is exact where `math.log2` is rounded.
 #
@@ -978,15 +986,15 @@ self_check(
     [
         Case((0.01, 5, 10), 32.0, "the gap is 2**-5 from 32 on"),
         Case((1.0, 5, 10), 2048.0, "2048 + 1 is a tie, and 2048 is even"),
-        Case((0.01, 8, 7), 4.0, "bf16 has 3 bits fewer, and stalls at an 8th of fp16's sum"),
+        Case((0.01, 8, 7), 4.0, "bf16 has 3 bits fewer, so it stalls at an eighth of fp16's sum"),
         Case((0.01, 8, 23), 262144.0, "fp32 stalls too, but later"),
         Case((2.0**-25, 5, 10), 0.0, "half the smallest number is a tie, and 0 is even"),
         Case((2.0**-24, 5, 10), 2.0**-13, "up to 2**-13 the gap is the smallest number"),
         Case((1.5 * 2.0**-25, 5, 10), 2.0**-13, "more than half of the smallest number"),
         Case((16.0, 5, 10), 32768.0, "a tie at the largest power of two that fp16 has"),
         Case((17.0, 5, 10), math.inf, "more than half of the largest gap: it passes 65504"),
-        Case((17.0, 8, 10), 65536.0, "8 exponent bits go farther"),
-        Case((2.0**130, 9, 10), 2.0**141, "9 exponent bits go farther still"),
+        Case((17.0, 8, 10), 65536.0, "8 exponent bits have more range"),
+        Case((2.0**130, 9, 10), 2.0**141, "9 exponent bits have more range still"),
         Case((1e5, 5, 10), math.inf, "the first sum already passes 65504"),
         Case((2.0**-6 + 2.0**-58, 5, 10), 64.0, "just above half of the gap from 32 on"),
         Case((0.3, 5, 10), float(lab01.float16_sums(0.3, 5000)[-1]), "0.3 in fp16, simulated"),
@@ -1004,22 +1012,22 @@ score("lab01-stall_value", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-careful_sum-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 1.12 A careful sum (stretch, 2 points, 13 minutes)
 #
-# You can add only in float16. Suppose you compute $t = s + y$. What $s$ really gained is $t - s$; it should
-# have gained $y$. So two more additions tell you how much too much arrived: subtract that from the next
-# element *before* you add it.
+# Suppose you can only add in float16, and you compute $t = s + y$. The sum should gain $y$, but it really
+# gains $t - s$. Two more additions tell you by how much that is too much: subtract the difference from the
+# next element *before* you add it.
 #
 # Write `careful_sum(x, add)`:
 # - `x` is a one-dimensional float16 array with $\sum \lvert x_i \rvert < 65504$. Leave it unchanged.
 # - `add(a, b)` is the only way to add: it adds in float16, counts, and returns a float. Each argument is an
 #   element of `x`, a number that `add` returned, the negative of one, or 0. Comparing and sorting are free.
-# - Return a number that `add` returned; 0.0 for an empty `x`. Call `add` at most 4 times per element.
-# - The error is at most $4 \cdot 2^{-11} \sum \lvert x_i \rvert + 2^{-25}$ on **every** array of up to 1000
-#   elements. All or nothing.
+# - Return a number that `add` returned, or 0.0 if `x` is empty. Call `add` at most 4 times per element.
+# - The error must be at most $4 \cdot 2^{-11} \sum \lvert x_i \rvert + 2^{-25}$ on **every** array of up to
+#   1000 elements. All or nothing.
 #
-# *Example:* `add(2048, 1)` is 2048.0, a tie. `add(2048.0, -2048)` is 0.0: that much arrived.
-# `add(0.0, -1)` is $-1.0$: one too little, which the next element makes up for.
+# *Example:* `add(2048, 1)` is 2048.0, a tie. `add(2048.0, -2048)` is 0.0: the sum gained nothing. `add(0.0,
+# -1)` is $-1.0$: that is 1 too little, which the next element makes up for.
 #
-# **Predict first.** Plain addition, a thousand elements of 20.0: what is the sum?
+# **Predict first.** You add a thousand elements of 20.0 with plain addition. What is the sum?
 
 # %%
 predicted_plain_sum = None  # your prediction, a number
@@ -1061,10 +1069,10 @@ def verdict_on(numbers):
 random_numbers = np.random.default_rng(1).normal(0, 1, 1000).tolist()
 tree_numbers = [*(0.498 / 2**k for k in range(8, -1, -1) for _ in range(2**k)), 1024]
 said = {
-    "x was changed": "work on numbers of your own, and leave x alone",
-    "not a result of add": "only add may add: return a number that it returned",
+    "x was changed": "work on a copy, and leave x unchanged",
+    "not a result of add": "add only with add: return a number that it returned",
 }
-lost = "what an addition lost goes to the next element: try its sign with add(2048, 1)"
+lost = "give what an addition lost to the next element: test the sign with add(2048, 1)"
 self_check(
     verdict_on,
     [
@@ -1074,7 +1082,7 @@ self_check(
             ("a thousand times 0.3", [0.3] * 1000, lost),
             ("random numbers", random_numbers, lost),
             ("2048, where plain addition stalls, then ones", [2048.0] + [1.0] * 500, lost),
-            ("small numbers that adding in pairs loses", tree_numbers, lost),
+            ("small numbers that pairwise addition loses", tree_numbers, lost),
             ("one element", [1.5], "add(1.5, 0) is a number that add returned"),
             ("an empty array", [], "return 0.0"),
         ]

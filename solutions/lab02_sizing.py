@@ -16,12 +16,12 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 2: where the memory goes
 #
-# Does GPT-3 fit on this machine? Training fits if its **peak memory is below the available memory**, and
-# you can work out each term of that peak with pencil and paper before anything runs.
+# Does GPT-3 fit on this machine? Training fits if its **peak memory is below the available memory**, and you
+# can work out each term of that peak with pencil and paper.
 #
 # **You will be able to**
 # - count a GPT's parameters, what its layers keep for backward, and the largest batch that fits;
-# - say how long each tensor lives, and so find the peak, even of a real step.
+# - say how long each tensor lives, and find the peak, even of a real step.
 #
 # | exercise | part | minutes | points |
 # |---|---|---|---|
@@ -42,10 +42,10 @@
 #
 # The core stands alone; 2.1 includes two minutes for this page. In each exercise you **predict** (not
 # graded), **write** a function, **measure**, and **explain** the difference to yourself. Measurements wait
-# for your prediction. Self-checks are collapsed to one line; a click opens a collapsed cell.
+# for your prediction. Click a collapsed self-check to open it.
 #
 # All functions return whole **bytes**, never GB. 1 GB is $10^9$ bytes; 1 GiB is $2^{30}$, 7.4% more. If
-# there is a GPU, "this machine" means its memory.
+# there is a GPU, this machine's memory means the GPU's.
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -63,21 +63,21 @@ peakmem.lab("lab02_sizing")
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-weight_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.1 Bytes of the weights (core, 1 point, 6 minutes)
 #
-# To *use* a model you need at least its weights. Their format says how many bits each one takes:
+# To *use* a model, you need at least its weights. The format says how many bits each weight takes:
 #
 # | fp64 | fp32 | fp16, bf16 | fp8, int8 | int4 |
 # |---|---|---|---|---|
 # | 64 | 32 | 16 | 8 | 4 |
 #
-# Write `weight_bytes(n_params, dtype)`: bytes, rounded up to a whole number. Use `//`: a float has 53 bits,
-# and a byte count may have more.
+# Write `weight_bytes(n_params, dtype)`: return the bytes, rounded up to a whole number. Use `//`: a float has
+# 53 bits, and a byte count may need more.
 #
 # *Points:* all or nothing.
 #
 # *Example:* 3 int4 weights are 12 bits, which take 2 bytes.
 #
-# **Predict first.** How many GB do GPT-3's 175 billion weights take in fp16? How many machines like this
-# one hold them?
+# **Predict first.** How many GB do GPT-3's 175 billion weights take in fp16? How many machines like this one
+# hold them?
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-machine", "locked": true, "schema_version": 3, "solution": false, "task": false}
 print(f"This machine has {both(lab02.machine_bytes())} of memory.")
@@ -108,7 +108,7 @@ self_check(
         Case((4, "int4"), 2, "two numbers share a byte"),
         Case((10, "fp8"), 10, "8 bits are 1 byte"),
         Case((10, "int8"), 10, "8 bits are 1 byte"),
-        Case((0, "int4"), 0, "nothing takes no bytes"),
+        Case((0, "int4"), 0, "no weights take no bytes"),
         Case((10, "fp64"), 80, "64 bits are 8 bytes"),
         Case((10**17 + 1, "fp16"), 2 * 10**17 + 2, "use integers throughout: no float holds this"),
         Case((2**54 + 1, "int4"), 2**53 + 1, "use integers throughout: n / 2 is a float"),
@@ -153,16 +153,16 @@ score("lab02-weight_bytes", globals())
 #
 # A linear layer from $n$ to $p$ has $np$ weights and $p$ biases.
 #
-# Write `gpt_parameters(n_layers, d_model, vocab=50257, context=2048, tied=True)`: a dict with exactly
-# these seven keys, in numbers of parameters, over **all** layers.
+# Write `gpt_parameters(n_layers, d_model, vocab=50257, context=2048, tied=True)`: return a dict of parameter
+# counts over **all** layers, with exactly these seven keys.
 #
 # *Points:* embeddings and head 1, attention 1, mlp 1, norms 1.
 #
-# *Example:* one layer of width 2. Attention is 4 matrices of $2 \times 2$ and 4 biases of 2: 24. The MLP
-# is $2 \cdot 8$ weights and 8 biases, then $8 \cdot 2$ weights and 2 biases: 42.
+# *Example:* one layer of width 2. Attention has 4 matrices of $2 \times 2$ and 4 biases of 2: 24. The MLP has
+# $2 \cdot 8$ weights and 8 biases, then $8 \cdot 2$ weights and 2 biases: 42.
 #
-# **Predict first.** What share of GPT-3's parameters is in the MLPs? And of GPT-3 Small's, with 12 layers
-# of width 768?
+# **Predict first.** What share of GPT-3's parameters is in the MLPs? And of GPT-3 Small's (12 layers of width
+# 768)?
 
 # %%
 predicted_mlp_share_gpt3 = None  # your prediction, between 0 and 1
@@ -191,7 +191,7 @@ def gpt_parameters(
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-gpt_parameters-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 2.2, where the parameters are
 def component_of(key, *sizes, **options):
-    """Return one component, or the sum of all."""
+    """Return one component, or the sum of all seven."""
     counted = gpt_parameters(*sizes, **options)
     return counted[key] if key else sum(counted.values())
 
@@ -215,7 +215,7 @@ self_check(
     + [
         Case(("mlp", 3, 2), 126, "count all three layers"),
         *(
-            Case(("", n, d), total, "these layers, this width", kwargs=tiny_sizes)
+            Case(("", n, d), total, "use the layers and the width you are given", kwargs=tiny_sizes)
             for n, d, total in [(2, 2, 182), (1, 3, 198)]
         ),
         *(
@@ -226,15 +226,21 @@ self_check(
             ("mlp", 2, 700_000_003), 7_840_000_074_200_000_174, "use integers: no float holds this"
         ),
         Case(("", 1, 2), 128, "untied: 10 x 2 more, no bias", kwargs={**tiny_sizes, "tied": False}),
-        Case(("", 12, 768), lab02.parameters_by_torch(12, 768, 12), "what torch's modules have"),
         Case(
-            ("", 96, 12288), lab02.parameters_by_torch(96, 12288, 96), "what torch's modules have"
+            ("", 12, 768),
+            lab02.parameters_by_torch(12, 768, 12),
+            "the count in torch's own modules",
+        ),
+        Case(
+            ("", 96, 12288),
+            lab02.parameters_by_torch(96, 12288, 96),
+            "the count in torch's own modules",
         ),
     ],
     equal=whole(),
 )
 if predicted(
-    predicted_mlp_share_gpt3, predicted_mlp_share_small, question="the share of the MLPs?"
+    predicted_mlp_share_gpt3, predicted_mlp_share_small, question="what share is in the MLPs?"
 ):
     for name, n_layers, width in [("GPT-3", 96, 12288), ("GPT-3 Small", 12, 768)]:
         share = component_of("mlp", n_layers, width) / component_of("", n_layers, width)
@@ -251,14 +257,14 @@ score("lab02-gpt_parameters", globals())
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-gpt_parameters-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Look at the numbers.** The embeddings grow with the width, the layers with its square: about
-# $12\,d_\text{model}^2$ per layer, 8 of the 12 in the MLP. So embeddings are a third of the small model, and
-# 0.4% of the large one. "175B" stands for 174.6 billion, and 350 GB for 349.2.
+# $12\,d_\text{model}^2$ per layer, 8 of the 12 in the MLP. So embeddings are a third of the small model, but
+# 0.4% of the large one. "175B" means 174.6 billion, and 350 GB means 349.2.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.3 Rows that do not add up (core, 1 point, 5 minutes)
 #
-# Attention divides a token's `d_model` numbers among `n_heads` heads of `d_head` numbers each, so
-# `n_heads * d_head` should be `d_model`. This is the table of GPT-3's paper (Brown et al. 2020, table 2.1):
+# Attention divides a token's `d_model` numbers among `n_heads` heads of `d_head` numbers each, so `n_heads *
+# d_head` should equal `d_model`. This is table 2.1 of the GPT-3 paper (Brown et al. 2020):
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-gpt3_table", "locked": true, "schema_version": 3, "solution": false, "task": false}
 KEYS = ("name", "n_layers", "d_model", "n_heads", "d_head")
@@ -277,11 +283,11 @@ GPT3_TABLE = [
 ]
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Write `inconsistent_rows(table)`: the set of **names** of the rows where it isn't.
+# Write `inconsistent_rows(table)`: return the set of **names** of the rows where it doesn't.
 #
 # *Points:* all or nothing.
 #
-# *Example:* 12 heads of 64 are 768 wide. With d_model 770, that row is inconsistent.
+# *Example:* 12 heads of 64 are 768 wide, so a row with d_model 770 is inconsistent.
 #
 # **Predict first.** How many of the eight rows do not add up?
 
@@ -307,7 +313,7 @@ few_heads = {**sample_rows[0], "name": "few", "n_heads": 6}
 
 
 def names_found(table):
-    """Return the names sorted, from any collection."""
+    """Return the names in any collection, sorted."""
     found = inconsistent_rows(table)
     return found if isinstance(found, str) else sorted(found, key=str)
 
@@ -325,8 +331,8 @@ self_check(
         Case(
             ([few_heads, sample_rows[0], {**sample_rows[0], "name": "fine"}, sample_rows[1]],),
             ["Wide", "few"],
-            "look at each row: a list that changes while you go through it skips some, and rows may "
-            "be equally wide",
+            "look at each row: changing a list while you loop over it skips some, and two rows may "
+            "have the same width",
             label="two good rows, and two that aren't",
         ),
     ],
@@ -349,16 +355,16 @@ score("lab02-inconsistent_rows", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-inconsistent_rows-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the numbers.** The paper calls them 1.3B and 13.0B. For XL only d_model gives that, so the slip
-# is in its heads. For 13B both widths give 12.9 to 13.0 billion. But 40 heads cannot share 5140 equally;
-# 5120 is likely.
+# **Look at the numbers.** The paper calls these models 1.3B and 13.0B. For XL, only d_model gives that size,
+# so the slip is in its heads. For 13B, both widths do. But 5140 doesn't divide by 40, so 5120 is likely.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.4 What a layer keeps (core, 3 points, 12 minutes)
 #
 # Each operation keeps what its own backward needs: a linear layer its input, for its weight's gradient; a
 # softmax its output; dropout a *mask*, one byte per element. Korthikanti et al. (2022) added this up for one
-# layer, at 2 bytes per element except in masks: $s$ tokens per sequence, $b$ sequences, $h$ = d_model, $a$ heads.
+# layer, at 2 bytes per element except in masks. There are $b$ sequences of $s$ tokens and $a$ heads; $h$ is
+# d_model.
 #
 # | part | what is kept | bytes |
 # |---|---|---|
@@ -374,19 +380,20 @@ score("lab02-inconsistent_rows", globals())
 # | | dropout mask after it | $sbh$ |
 # | norms | input of each of the two | ? |
 #
-# **Flash attention** computes the probabilities in pieces and never stores them: the $s^2$ terms are gone,
-# the rest stays.
+# **Flash attention** computes the probabilities in pieces and never stores them: only the $s^2$ terms
+# disappear.
 #
-# Write `layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard")`: a dict with exactly
-# the keys `attention`, `mlp`, `layer_norms`, in bytes, for one layer. `attention` is `"standard"` or
-# `"flash"`; any other raises `ValueError`.
+# Write `layer_activation_bytes(seq, batch, d_model, n_heads, attention="standard")`: return a dict of one
+# layer's bytes, with exactly the keys `attention`, `mlp`, and `layer_norms`. Raise `ValueError` if
+# `attention` is neither `"standard"` nor `"flash"`.
 #
-# *Points:* a point per key.
+# *Points:* one point per key.
 #
-# *Example:* for $s = 2, b = 1, h = 4, a = 2$ (so $sbh = as^2b = 8$), attention is
-# $11 \cdot 8 + 5 \cdot 8 = 128$; with flash, 88.
+# *Example:* for $s = 2, b = 1, h = 4, a = 2$ (so $sbh = as^2b = 8$), attention keeps $11 \cdot 8 + 5 \cdot 8
+# = 128$ bytes, or 88 with flash.
 #
-# **Predict first.** GPT-3 (12288 wide, 96 heads) with sequences of 2048 tokens: what share of a layer's bytes are the $s^2$ terms?
+# **Predict first.** In GPT-3 (12288 wide, 96 heads) with sequences of 2048 tokens, what share of a layer's
+# bytes is in the $s^2$ terms?
 
 # %%
 predicted_share_of_square = None  # your prediction, between 0 and 1
@@ -430,7 +437,7 @@ self_check(
         Case(("attention", 2, 1, 6, 2), 172, "11sbh grows with the width"),
         Case(("attention", 2, 1, 4, 4), 168, "5as^2b grows with the heads"),
         Case(("attention", 3, 2, 5, 2), 510, "2 heads for a width of 5: use n_heads, not d_head"),
-        Case(("attention", 7, 2, 3, 1), 952, "add whole numbers: 5as/h is a float, and rounded"),
+        Case(("attention", 7, 2, 3, 1), 952, "add whole numbers: 5as/h is a rounded float"),
         Case(("", 2048, 1, 12288, 96), 2_868_903_936, "use Python's integers: 32 bits overflow"),
         Case(("attention", 2, 1, 4, 2), 88, "11sbh", kwargs={"attention": "flash"}),
     ]
@@ -459,30 +466,30 @@ score("lab02-layer_activation_bytes", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-layer_activation_bytes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the numbers.** A single sequence keeps 275 GB, on top of 350 GB of weights. Counted
-# in tensors of $2sbh$ bytes, a layer keeps 57, and 17 with flash.
+# **Look at the numbers.** A single sequence keeps 275 GB, on top of 350 GB of weights. Counted in tensors of
+# $2sbh$ bytes, a layer keeps 57, or 17 with flash.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-largest_batch-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.5 The largest batch that fits (core, 2 points, 10 minutes)
 #
 # Training with Adam in **mixed precision** (compute in 2 bytes, update in fp32) takes **16 bytes per
-# parameter** before the first activation: weights 2, gradients 2, and in fp32 a copy of the weights 4 and
-# Adam's two moments 4 + 4. The rest is for activations.
+# parameter** before the first activation: 2 for weights, 2 for gradients, and in fp32 4 for a copy of the
+# weights and 4 + 4 for Adam's two moments. The rest is activations.
 #
 # Write `largest_batch(seq, shape, budget_bytes)`:
-# - `shape` has the attributes `n_layers`, `d_model`, `n_heads`, `vocab`, `context`.
-# - Count 16 bytes per parameter (2.2, tied head) and the activations of all layers (2.4, standard attention),
-#   nothing else.
-# - Return the largest number of sequences that **fits** (needed <= budget), 0 if not even one does. `seq`
+# - `shape` has `n_layers`, `d_model`, `n_heads`, `vocab`, and `context`.
+# - Count only 16 bytes per parameter (2.2, tied head) and the activations of all layers (2.4, standard
+#   attention).
+# - Return the largest number of sequences that **fits** (needed <= budget), or 0 if none does. `seq`
 #   may exceed `context`.
 #
 # *Points:* all or nothing.
 #
-# *Example:* 1000 bytes are left after the parameters, and a sequence keeps 300: the answer is 3. With
-# exactly 900 left it is 3 as well.
+# *Example:* 1000 bytes are left after the parameters, and a sequence keeps 300: the answer is 3. With 900
+# left, it is still 3.
 #
-# **Predict first.** GPT-2 (12 layers of width 768, 12 heads) on a 16 GB V100: how many sequences of 1024
-# tokens? And of 2048: half as many, fewer, or more?
+# **Predict first.** How many sequences of 1024 tokens fit when you train GPT-2 (12 layers of width 768, 12
+# heads) on a 16 GB V100? And of 2048: half as many, fewer, or more?
 
 # %%
 predicted_batch_1024 = None  # your prediction, a number
@@ -528,19 +535,19 @@ self_check(
                 one_layer,
                 1728 + 1000 * 249,
                 1000,
-                "16 bytes for each of 108 parameters, 249 per sequence; an exact fit counts",
+                "16 bytes for each of 108 parameters, 249 per sequence; an exact fit is allowed",
             ),
             (
                 3,
                 one_layer,
                 1728 + 1000 * 249 - 1,
                 999,
-                "one byte short of the last sequence; count context positions, not seq",
+                "one byte too small for the last sequence; count context positions, not seq",
             ),
-            (3, one_layer, 1728 + 248, 0, "one byte short of the first sequence"),
+            (3, one_layer, 1728 + 248, 0, "one byte too small for the first sequence"),
             (3, one_layer, 1000, 0, "the parameters alone do not fit; a batch is never below 0"),
             (7, one_layer, 1728 + 721, 1, "seq may exceed context: 34 * 7 * 2 + 5 * 7 * 7 = 721"),
-            (3, one_layer, 1728 + 721, 2, "249 bytes for a shorter sequence"),
+            (3, one_layer, 1728 + 721, 2, "a shorter sequence keeps 249 bytes"),
             (3, two_layers, 1728 + 1000 * 249, 497, "the same budget for two layers"),
             *(
                 (3, two_layers, budget, 1, "two layers have 182 parameters, and keep twice as much")
@@ -553,7 +560,7 @@ self_check(
                     SimpleNamespace(**{**vars(one_layer), name: size}),
                     1728 + 2 * 249,
                     fit,
-                    f"{name} counts, and is {size} here",
+                    f"{name} matters, and is {size} here",
                 )
                 for (name, size), fit in zip(others.items(), [0, 1, 1, 1], strict=True)
             ),
@@ -562,14 +569,14 @@ self_check(
                 SimpleNamespace(n_layers=1, d_model=2, n_heads=2, vocab=11, context=6),
                 1792 + 2 * 294 - 1,
                 1,
-                "these heads, vocab and context: 112 parameters, and 34 * 3 * 2 + 5 * 2 * 3 * 3 = 294",
+                "use its heads, vocab and context: 112 parameters, and 34 * 3 * 2 + 5 * 2 * 3 * 3 = 294",
             ),
             (
                 10**9,
                 one_layer,
                 1728 + 34 * 2 * 10**9 + 5 * 10**18 - 1,
                 0,
-                "one byte short; divide with //: a float has 53 bits",
+                "one byte too small; divide with //: a float has 53 bits",
             ),
         ]
     ],
@@ -612,22 +619,24 @@ if predicted(predicted_largest_trainable, question="which is the largest that ca
     print(f"you predicted {predicted_largest_trainable}")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-eight-models-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the picture.** Weights are the first, short piece of each bar: 6.7B is 13 GB to *use* and over
-# 100 GB to *train*.
+# **Look at the picture.** The weights are the first, short piece of each bar: the 6.7B model takes 13 GB to
+# *use* and over 100 GB to *train*.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-lifetimes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.6 How long a tensor lives (core, 3 points, 15 minutes)
 #
 # Training needs so much more than inference because of *when* it can free things. With $n$ operations,
-# operation $i$ (from 0) runs at step $i$. Backward goes in reverse: operation $i$'s runs at step $2n - 1 - i$.
+# operation $i$ (from 0) runs at step $i$. Backward goes in reverse: operation $i$'s backward runs at step
+# $2n - 1 - i$.
 #
 # Write `lifetimes(graph, training)`:
 # - `graph` is a list of operations in order, each a dict with `name` (of the operation and its output),
-#   `inputs` (names), `output_bytes`, and `saves` (names that its backward needs, possibly its own).
+#   `inputs` (names), `output_bytes`, and `saves` (names of outputs that its backward needs, possibly its
+#   own).
 # - Return a tuple (name, first step, last step) per operation, in order. An output lives from step $i$ to
 #   the latest of: $i$; the steps of operations that list it in `inputs`; in training, also the backward
 #   steps of operations that list it in `saves`. Leave out names that no operation makes.
-# - The stub keeps `last`, each output's last step so far. Raise it where something needs the output later.
+# - The stub keeps each output's last step so far in `last`. Raise it when something needs the output later.
 #
 # *Points:* inference 1, training 2.
 #
@@ -640,8 +649,8 @@ if predicted(predicted_largest_trainable, question="which is the largest that ca
 # | 2 | r | h, a | nothing | 2-3 | 2-4 | 5 |
 # | 3 | y | r | r | 3-3 | 3-3 | 4 |
 #
-# **Predict first.** In a chain of 50 linear layers, each saves its input. How many outputs are live at
-# once, at most, in inference? In training?
+# **Predict first.** In a chain of 50 linear layers, each layer saves its input. At most how many outputs are
+# live at once in inference? In training?
 
 # %%
 predicted_live_inference = None  # your prediction, a number
@@ -696,11 +705,16 @@ in_training = [("h", 0, 6), ("a", 1, 2), ("r", 2, 4), ("y", 3, 3)]
 self_check(
     lifetimes,
     [
-        Case((relu, False), [("y", 0, 0)], "no operation makes x: leave it out", label="one step"),
+        Case(
+            (relu, False),
+            [("y", 0, 0)],
+            "no operation makes x: leave it out",
+            label="one operation",
+        ),
         Case(
             (residual, False),
             in_inference,
-            "the last reader counts; saves don't",
+            "only the last reader counts; saves don't",
             label="inference",
         ),
         Case(
@@ -712,15 +726,15 @@ self_check(
         Case(
             (made, False),
             [("h", 0, 2), ("h2", 1, 3), ("r", 2, 3), ("y", 3, 3)],
-            "each of any number of inputs counts, by its whole name",
-            label="no input, and three",
+            "an operation may have any number of inputs: count each, by its whole name",
+            label="no inputs, and three inputs",
         ),
         Case((relu, True), [("y", 0, 1)], "an operation may save its own output", label="relu"),
         Case(
             (shared, True),
             [("h", 0, 5), ("a", 1, 5), ("b", 2, 4), ("c", 3, 3)],
             "the latest of all steps counts: b's backward, at 5, needs h, which b doesn't read",
-            label="saved by two",
+            label="saved by two operations",
         ),
     ],
 )
@@ -741,18 +755,18 @@ score("lab02-lifetimes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-live_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.7 The live bytes, step by step (core, 2 points, 7 minutes)
 #
-# At each step, add up the bytes of the tensors alive then. The largest sum is the **peak**, which has to
+# At each step, add up the bytes of the tensors that are live. The largest sum is the **peak**, which has to
 # fit.
 #
-# Write `live_bytes(tensors, n_steps)`: `tensors` is a list of (bytes, first step, last step); return a list
-# of `n_steps` whole numbers. The last step is inclusive; steps before 0 or after the end are cut off.
+# Write `live_bytes(tensors, n_steps)`: `tensors` is a list of (bytes, first step, last step). Return a list
+# of `n_steps` whole numbers. The last step is inclusive; ignore steps before 0 or after the end.
 #
 # *Points:* all or nothing.
 #
 # *Example:* `live_bytes([(10, 0, 1), (5, 1, 3)], 3)` is [10, 15, 5].
 #
-# **Predict first.** Below, a meter watches 24 linear layers with a GELU after each; every output takes 1
-# MiB. How far does inference rise above its start, and how far does training?
+# **Predict first.** Below, a meter watches 24 linear layers with a GELU after each; every output takes 1 MiB.
+# How far does memory rise in inference, and how far in training?
 
 # %%
 predicted_inference_mib = None  # your prediction, a number
@@ -779,13 +793,17 @@ self_check(
         Case(
             ([(10, 0, 1), (5, 1, 3)], 3),
             [10, 15, 5],
-            "both live at step 1; steps from n_steps on are cut off",
+            "both are live at step 1; ignore steps from n_steps on",
         ),
-        Case(([(10, 0, 1), (5, 1, 3)], 5), [10, 15, 5, 5, 0], "as many numbers as steps"),
-        Case(([(10, -2, 0), (5, 2, 9)], 3), [10, 0, 5], "cut off what lies outside"),
-        Case(([(10, -5, -3), (5, 7, 9), (2, 0, 0)], 3), [2, 0, 0], "two lie outside"),
-        Case(([(2**40, 0, 1), (2**40, 0, 1)], 2), [2**41, 2**41], "two tensors may be equal"),
-        Case(([], 2), [0, 0], "nothing lives"),
+        Case(([(10, 0, 1), (5, 1, 3)], 5), [10, 15, 5, 5, 0], "return as many numbers as steps"),
+        Case(([(10, -2, 0), (5, 2, 9)], 3), [10, 0, 5], "ignore the steps outside"),
+        Case(([(10, -5, -3), (5, 7, 9), (2, 0, 0)], 3), [2, 0, 0], "two tensors lie outside"),
+        Case(
+            ([(2**40, 0, 1), (2**40, 0, 1)], 2),
+            [2**41, 2**41],
+            "two tensors may have equal entries",
+        ),
+        Case(([], 2), [0, 0], "nothing is live"),
         Case(([(5, 0, 1)], 0), [], "no steps"),
     ],
     equal=whole(),
@@ -811,17 +829,17 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
     print(f"you predicted {predicted_inference_mib} and {predicted_training_mib}")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-lives-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the picture.** Inference needs two buffers, however deep the network. Training climbs with each
-# layer and comes down in reverse: the mountain of every training step. Each layer adds 2 MiB, since the
-# linear layer's output is kept as GELU's input. At the end, the gradients (24 times 0.25 MiB) are left; the
-# meter sees the first on top of your 48 MiB. Lab 4 flattens this mountain by computing twice.
+# **Look at the picture.** Inference needs two buffers at any depth. Training climbs with each layer and comes
+# down in reverse: every step is such a mountain. Each layer adds 2 MiB, since the linear layer's output is
+# kept as GELU's input. In the end, 24 gradients of 0.25 MiB are left; the meter sees the first on top of your
+# 48 MiB. Lab 4 flattens this mountain by computing twice.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.8 In your own words (core, 2 points, 6 minutes)
 #
-# A colleague reads "175B parameters, fp16, 350 GB" and plans to train on eight 80 GB GPUs, 640 GB in all.
-# In two or three sentences: what do the 350 GB hold, what else has to be in memory during training, and
-# which part of that could you not work out from the number of parameters alone?
+# A colleague reads "175B parameters, fp16, 350 GB" and plans to train on eight 80 GB GPUs, 640 GB in total.
+# In two or three sentences: what do the 350 GB hold, what else must be in memory during training, and which
+# part of that can't you derive from the number of parameters alone?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab02-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -833,9 +851,9 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - GPT-3's weights take 350 GB; training needs 16 bytes per parameter, and activations.
-# - A layer's parameters grow with the square of its width, stored attention probabilities with the square
-#   of the sequence length.
+# - GPT-3's weights take 350 GB; training needs 16 bytes per parameter, plus activations.
+# - A layer's parameters grow with the square of its width; stored attention probabilities, with the square of
+#   the sequence length.
 # - In inference a tensor dies with its last reader; in training it waits for the backward pass.
 #
 # The core ends here. The stretch predicts real steps.
@@ -845,12 +863,12 @@ if predicted(predicted_inference_mib, predicted_training_mib, question="how many
 #
 # | op | output |
 # |---|---|
-# | `"conv2d"` | `nc` channels of `wo` x `ho` for each of `bs` pictures |
+# | `"conv2d"` | `nc` channels of `wo` x `ho` for each of the `bs` pictures |
 # | `"linear"` | `bs` matrices of `m` x `n`, each times a weight of `n` x `p` |
-# | `"transformer"` | `bs` sequences of `seq_len` tokens, `h` numbers each |
+# | `"transformer"` | `bs` sequences of `seq_len` tokens, with `h` numbers each |
 #
-# Write `activation_elements(op, **dims)`: the number of elements of the **output** alone. Dimensions come by
-# name, in any order. Any other op raises `ValueError`.
+# Write `activation_elements(op, **dims)`: return the number of elements in the **output** alone. Dimensions
+# come by name, in any order. Raise `ValueError` for any other op.
 #
 # *Points:* all or nothing.
 #
@@ -884,7 +902,7 @@ torch_conv, torch_linear = torch.nn.Conv2d(3, 64, 7, stride=2, padding=3), torch
 
 
 def sizes_in_turn(op, *dims):
-    """Return the size with all dimensions 1, then with each of them 2 in turn."""
+    """Return the size with all dimensions 1, then with each in turn set to 2."""
     ones = dict.fromkeys(dims, 1)
     return [activation_elements(op, **ones | more) for more in [{}, *({d: 2} for d in dims)]]
 
@@ -901,13 +919,13 @@ self_check(
         Case(
             ("linear",),
             torch_linear(torch.zeros(2, 5, 30)).numel(),
-            "n is summed over; dimensions come by name, in any order",
+            "the sum runs over n; dimensions come by name, in any order",
             kwargs={"p": 7, "n": 30, "m": 5, "bs": 2},
         ),
         Case(
             ("transformer",),
             3 * (10**8 + 7) ** 2,
-            "as large as its input; multiply integers",
+            "the output is as large as the input; multiply integers",
             kwargs={"bs": 3, "seq_len": 10**8 + 7, "h": 10**8 + 7},
         ),
     ]
@@ -915,7 +933,7 @@ self_check(
         Case(
             (op, *dims),
             sizes,
-            "each dimension of the output counts",
+            "multiply every dimension of the output",
             label=f"{op}: all dimensions 1, then one of them 2",
             function=sizes_in_turn,
         )
@@ -926,7 +944,7 @@ self_check(
         ]
     ]
     + [
-        Case((op,), raises=ValueError, hint="none of the three", kwargs=dims)
+        Case((op,), raises=ValueError, hint="this is none of the three", kwargs=dims)
         for op, dims in [
             ("conv1d", {"bs": 2, "nc": 64, "wo": 112, "ho": 100}),
             ("Linear", {"bs": 2, "m": 5, "n": 30, "p": 7}),
@@ -957,16 +975,18 @@ score("lab02-activation_elements", globals())
 # GPT-3 was trained on batches of 3.2 million tokens. Suppose you keep one tensor per layer, at the
 # **boundary** to the next: d_model numbers per token.
 #
-# Write `boundary_bytes(n_layers, tokens, d_model, bytes_per_element)`: `n_layers` boundaries, exact bytes.
+# Write `boundary_bytes(n_layers, tokens, d_model, bytes_per_element)`: return the exact bytes of `n_layers`
+# boundaries.
 #
 # *Points:* all or nothing.
 #
 # *Example:* 3 layers, 10 tokens, 4 numbers each in fp16: $3 \cdot 10 \cdot 4 \cdot 2 = 240$.
 #
-# **Predict first.** For GPT-3 (96 layers, width 12288) at 2 bytes: how many times the weights' 350 GB?
+# **Predict first.** For GPT-3 (96 layers of width 12288) at 2 bytes, how many times the weights' 350 GB is
+# that?
 
 # %%
-predicted_factor = None  # your prediction: boundaries / weights
+predicted_factor = None  # your prediction: bytes of boundaries / bytes of weights
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab02-boundary_bytes-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -998,7 +1018,7 @@ if predicted(predicted_factor, question="how many times the weights?"):
     one = boundary_bytes(1, 3_200_000, 12288, 2)
     print(f"{exact / 1e9:.1f} GB, {exact / 350e9:.1f} times; you predicted {predicted_factor}")
     print(
-        f"one layer {one / 1e9:.2f} GB; cut to {one // GB} first, 96 layers make {96 * (one // GB)}"
+        f"one layer: {one / 1e9:.2f} GB; rounded down to {one // GB}, 96 layers: {96 * (one // GB)} GB"
     )
 
 # %% nbgrader={"grade": true, "grade_id": "lab02-boundary_bytes", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
@@ -1010,17 +1030,17 @@ score("lab02-boundary_bytes", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-boundary_bytes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **Look at the numbers.** Cut one layer's 78.64 GB to 78, and 96 layers lose 62 GB: round last. No GPU holds
-# 7.5 TB; that takes 95 H100s of 80 GB. So real training cuts the batch into micro-batches (lab 5), keeps less
-# (lab 4), and spreads the rest over many devices.
+# **Look at the numbers.** Round one layer's 78.64 GB down to 78, and 96 layers lose 62 GB: round last. No GPU
+# holds 7.5 TB; you'd need 95 H100s of 80 GB. So real training cuts the batch into micro-batches (lab
+# 5), keeps less (lab 4), and spreads the rest over many devices.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.11 Find the leak (stretch, 2 points, 7 minutes)
 #
-# This evaluates a model batch by batch. Its losses are right, yet its memory grows with every batch.
+# This function evaluates a model batch by batch. Its losses are correct, but its memory grows.
 #
-# **Predict first.** There are 28 batches, each with 1.5 MiB of activations that autograd keeps. How many
-# MiB should evaluation need, at most?
+# **Predict first.** There are 28 batches, each with 1.5 MiB of activations that autograd keeps. At most how
+# many MiB should evaluation need?
 
 # %%
 predicted_evaluation_mib = None  # your prediction, a number
@@ -1042,8 +1062,8 @@ if predicted(predicted_evaluation_mib, question="how many MiB should evaluation 
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-find_the_leak-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Write `evaluate(model, batches)`, which returns the same losses, as numbers or tensors:
-# - `batches` is an iterator: each batch is made when you ask for it, and can be read once.
-# - At its peak, your function may hold the model and two batches with all activations: 6.3 MiB here.
+# - `batches` is an iterator: it makes each batch when you ask for it, once.
+# - At its peak, your function may hold the model and two batches with all their activations: 6.3 MiB here.
 # - Leave the model as it was: no gradients, the same mode, its parameters still trainable.
 #
 # *Hint:* after `losses = wasteful_evaluate(torch.nn.Linear(2, 2), [(torch.ones(1, 2), torch.tensor([0]))])`,
@@ -1073,7 +1093,7 @@ self_check(
         Case(
             (evaluate,),
             lab02.evaluation_losses(wasteful_evaluate),
-            "the same losses, in order, and the model as it was",
+            "return the same losses, in order, and leave the model as it was",
             label="three small batches give the same losses",
         ),
         Case(
@@ -1098,9 +1118,9 @@ score("lab02-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-predict_training-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 2.12 A real step, predicted (stretch, 4 points, 29 minutes)
 #
-# Predict all of a real step: `peakmem.nn.GPT` in float32 with flash attention, no dropout, and a tied head,
-# under `AdamW(foreach=False)`, which updates one parameter tensor after another. It is the *third* step:
-# the moments exist, and `zero_grad(set_to_none=True)` has freed the second step's gradients.
+# Predict a whole real step: `peakmem.nn.GPT` in float32 with flash attention, no dropout, and a tied
+# head, under `AdamW(foreach=False)`, which updates one parameter tensor after another. This is the *third*
+# step, so the moments exist, and `zero_grad(set_to_none=True)` has freed the second step's gradients.
 #
 # **1. What is kept.** This is everything that autograd saves in a step of a model with one layer, each
 # tensor once:
@@ -1109,14 +1129,14 @@ score("lab02-find_the_leak", globals())
 lab02.show_kept()
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-variants-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# How many d per token does a layer keep? How many come after the layers? Count only rows that are given in d.
-# The small ones are token numbers, each norm's mean and inverse deviation, and (8, 4, 64), one per token and
-# head.
+# Per token, how many times d numbers does a layer keep? How many come after the layers? Count only rows given
+# in d. The small rows are token numbers, each norm's mean and inverse deviation, and (8, 4, 64), one per
+# token and head.
 #
 # Some models write GELU out in simple operators: `0.5 * x * (1 + tanh(...))`. The paper's layer (2.4, flash)
 # keeps 34 bytes per $sbh$.
 #
-# **Predict first.** In float32, how many bytes per $sbh$ does a layer keep with GELU written out?
+# **Predict first.** In float32, how many bytes per $sbh$ does a layer keep if GELU is written out?
 
 # %%
 predicted_written_out = None  # your prediction, in bytes per sbh
@@ -1124,13 +1144,12 @@ predicted_written_out = None  # your prediction, in bytes per sbh
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab02-real-variants", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if predicted(predicted_written_out, question="how many bytes per sbh?"):
     lab02.show_variants()
-    print(f"you predicted {predicted_written_out} bytes per sbh, GELU written out in float32")
+    print(f"you predicted {predicted_written_out} bytes per sbh with GELU written out in float32")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-two-steps-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Writing GELU out costs a factor of 1.75, for the same mathematics. *Ask of any formula which implementation
-# it counted.*
+# Writing GELU out costs a factor of 1.75. *Ask which implementation a formula counts.*
 #
-# **2. When it peaks.** Two real steps, one with many tokens, one with many parameters.
+# **2. When it peaks.** Two real steps follow: one with many tokens, one with many parameters.
 #
 # **Predict first.** In which phase is the peak of each?
 
@@ -1144,17 +1163,17 @@ if predicted(predicted_where_tokens, predicted_where_parameters, question="in wh
     print(f"you predicted {predicted_where_tokens} and {predicted_where_parameters}")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-predict_training-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# **3. What is live there.** Each list shows a peak. At which two points in time? Which components are live at
-# each, how many tensors of the logits' size, how many temporaries of which parameter's size? (The end of
-# backward never needs more: ignore it.)
+# **3. What is live there.** Each list shows a peak. At which two points in time? At each, which components
+# are live, how many tensors of the logits' size, and how many temporaries of which parameter's size? (The end
+# of backward never needs more.)
 #
 # Write `predict_training(shape, batch, seq)`. The stub makes a dict of these, in bytes:
 #
 # | key | what counts |
 # |---|---|
-# | `parameters` | as in 2.2, this shape's vocab and context |
+# | `parameters` | as in 2.2, with this shape's vocab and context |
 # | `gradients` | at the end of backward |
-# | `optimizer` | Adam's two moments; a counter of 4 bytes per parameter tensor: 12 in a layer, 4 others |
+# | `optimizer` | Adam's two moments, and a 4-byte counter per parameter tensor: 12 in a layer, 4 others |
 # | `saved_activations` | at the end of forward, without logits |
 # | `logits` | what the loss keeps of them: one tensor |
 # | `peak` | the larger of the two points you found, for any shape |
@@ -1162,7 +1181,7 @@ if predicted(predicted_where_tokens, predicted_where_parameters, question="in wh
 # Leave `at_first_point` and `at_second_point` at 0 until the others pass. Each is a sum of components and a
 # few equal tensors. Don't run the model. Which parameter tensor is the largest if the vocabulary is small?
 #
-# *Points:* components 2 (`saved_activations` within 1%, the others exact), peak within 5% of the meter 1,
+# *Points:* components 2 (`saved_activations` within 1%, the others exact); peak within 5% of the meter 1,
 # within 1% another 1.
 #
 # *Example:* 1 layer of width 2, vocab 10, context 5 has 108 parameters in 16 tensors: the optimizer takes
@@ -1198,7 +1217,7 @@ def predict_training(shape: SimpleNamespace, batch: int, seq: int) -> dict[str, 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab02-predict_training-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 2.12, a real step, predicted
 def number_of(key, shape, batch, seq):
-    """Return one of the six numbers, which are worked out without running a model."""
+    """Return one of the six numbers; raise an error if that runs a model."""
     with lab02.no_model_runs():
         return predict_training(shape, batch, seq)[key]
 
@@ -1225,7 +1244,7 @@ self_check(
             ("parameters", 432, "108 parameters of 4 bytes"),
             ("gradients", 432, "one number per parameter"),
             ("optimizer", 928, "Adam's two moments, and 16 counters of 4 bytes"),
-            ("logits", 120, "3 tokens, 10 numbers each; one tensor"),
+            ("logits", 120, "one tensor: 3 tokens with 10 numbers each"),
         ]
     ]
     + [
@@ -1247,13 +1266,13 @@ self_check(
         Case(
             ("parameters", shape_of(1, 2, 10, 9), 1, 3),
             464,
-            "this shape's context",
+            "use this shape's context",
             label="context",
         ),
         Case(
             ("logits", shape_of(1, 2, 11, 5), 1, 3),
             132,
-            "count this shape's vocabulary",
+            "use this shape's vocabulary",
             label="logits: another vocabulary",
         ),
     ]
@@ -1272,7 +1291,7 @@ self_check(
                 (3, 128, 1000, 64),
                 8,
                 "measured",
-                "per layer, and after the layers: read the list under 1",
+                "count what is kept per layer and after the layers: read the list under 1",
             ),
             (
                 "peak",
@@ -1288,7 +1307,7 @@ self_check(
                 (2, 128, 4000, 64),
                 1,
                 "many parameters",
-                "what is live in the optimizer's step?",
+                "what is live during the optimizer's step?",
             ),
             (
                 "peak",
@@ -1313,7 +1332,7 @@ score("lab02-predict_training", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-real-step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## Does it fit? A prediction, and the meter
 #
-# Choose a step, and guess its peak.
+# Choose a step and guess its peak.
 
 # %%
 my_shape = SimpleNamespace(n_layers=6, d_model=384, n_heads=6, vocab=50257, context=1024)
@@ -1328,8 +1347,8 @@ if predicted(my_guess_gb, question="how many GB at the peak?"):
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab02-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What the stretch adds
 #
-# - The ratio should be 1.00. On a GPU, neither figure counts CUDA's own memory or the allocator's rounding.
-# - A step peaks at the logits' gradient if there are many tokens, in the optimizer's step if there are many
-#   parameters.
+# - Predicted over measured should be 1.00. On a GPU, neither figure counts CUDA's own memory or the
+#   allocator's rounding.
+# - A step peaks at the logits' gradient with many tokens, in the optimizer's step with many parameters.
 # - A formula holds for one implementation: 34 bytes per $sbh$ on paper, 32 to 112 in reality.
 # - A tensor with a graph keeps everything its graph has saved.

@@ -18,13 +18,13 @@
 #
 # A model of 7 billion parameters in float32 takes 28 GB. To train it with Adam you need 84 GB more
 # before you store a single activation. Two thirds of that belong to the optimizer, which remembers two
-# numbers for each parameter. You write Adam, see exactly what it remembers, and find memory that is
-# held for nothing.
+# numbers for each parameter. You write Adam, see exactly what it remembers, and find memory that is held
+# needlessly.
 #
 # **You will be able to**
 # - write Adam's step, and say what its state is and why it starts biased;
 # - count the bytes per parameter of a recipe, and the largest model that fits a budget;
-# - say which bytes are live when, and find what holds memory for nothing;
+# - say which bytes are live when, and find what holds memory needlessly;
 # - beyond the core: predict the peak of a step, and keep it down with in-place work and small pieces.
 #
 # | exercise | part | minutes | points |
@@ -65,8 +65,8 @@ print("This lab measures on the CPU, even if you have a GPU: the bytes are the s
 # it divides the gradient by its usual size; and since one batch's gradient is noisy, it averages over
 # past steps.
 #
-# For that it remembers two numbers per parameter, the *moments*. After the gradient $g$ of the
-# parameter's $t$-th step ($t = 1, 2, \dots$):
+# For that it remembers two numbers per parameter, the *moments*. In the parameter's $t$-th step ($t = 1, 2,
+# \dots$), with gradient $g$:
 #
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad\qquad v \leftarrow \beta_2 v + (1 - \beta_2)\, g^2$$
 #
@@ -88,7 +88,7 @@ print("This lab measures on the CPU, even if you have a GPU: the bytes are the s
 # - `grads` has one gradient per parameter; leave them unchanged. `None` means that the parameter took no
 #   part: leave it, its moments and its step count alone.
 # - `state` is an empty dict at first. Keep everything that must last in it, under keys you choose; two models
-#   may take turns, each with its own `state`.
+#   may alternate, each with its own `state`.
 # - Keep the step count a Python `int`: with a float32 count, $1 - \beta^t$ is too coarse for float64 parameters.
 # - `torch.optim` and other ready-made optimizers are not allowed.
 #
@@ -98,7 +98,7 @@ print("This lab measures on the CPU, even if you have a GPU: the bytes are the s
 # *Example:* value 1.0, gradient 0.5, `lr=0.1`. At $t = 1$, $\hat m = 0.5$ and $\hat v = 0.25$, so the new
 # value is $1 - 0.1 \cdot 0.5 / 0.5 = 0.9$.
 #
-# **Predict first.** The same parameter with a gradient of 50: what is its value after the first step?
+# **Predict first.** With a gradient of 50, what is the same parameter's value after the first step?
 
 # %%
 predicted_value = None  # your prediction, a number
@@ -169,7 +169,7 @@ self_check(
             "eps stands outside the root: 0.5 / (0.5 + 0.5)",
             {"lr": 1.0, "eps": 0.5},
             label="eps = 0.5",
-            wrong={(-0.577350269,): "eps stands under your root: add it after"},
+            wrong={(-0.577350269,): "your eps is under the root: add it after taking the root"},
         ),
         Case(
             (1.0, [0.5, -2.0]),
@@ -178,7 +178,10 @@ self_check(
             fast,
             label="gradients 0.5, -2",
             wrong={
-                (0.900000002, 0.888321429): "keep the plain moments; the hats are for one step",
+                (
+                    0.900000002,
+                    0.888321429,
+                ): "keep the uncorrected moments; the hats are for one step only",
                 (0.900000002, 1.000000001): "put the new m, v and t into `state`: `m = ...` alone "
                 "only rebinds the name m",
                 (0.900000002, 0.950336923): "beta1 belongs to m, beta2 to v",
@@ -192,7 +195,7 @@ self_check(
             label="gradients 0.5, None, -2",
             wrong={
                 (0.900000002, 0.900000002, 0.948031282): "the count rises in a call with None: "
-                "each parameter has a count of its own"
+                "give each parameter its own count"
             },
         ),
         Case(
@@ -213,8 +216,8 @@ self_check(
         Case(
             (),
             (1.1, 0.955950351, 0.900000001, 0.812893606),
-            "each parameter of each model needs moments and a count of its own, all in `state`",
-            label="two models in turns",
+            "each parameter of each model needs its own moments and count, all in `state`",
+            label="two models that alternate",
             wrong={
                 (1.1, 1.1, 0.900000001, 0.900000001): "after None, continue with the next parameter"
             },
@@ -223,17 +226,17 @@ self_check(
         Case(
             (),
             (-0.1,),
-            "reshape and flatten copy it: change the parameter itself, each value by its own moments",
+            "reshape and flatten copy it: change the parameter itself, each value with its own moments",
             label="not contiguous",
             function=lab03.on_transposed(adam_step),
         ),
     ],
 )
-if predicted(predicted_value, question="the value after a gradient of 50?"):
+if predicted(predicted_value, question="what is the value after a gradient of 50?"):
     print(
         f"A gradient of 50 leads to {values(1.0, [50.0], lr=0.1)[0]:.6f}; you predicted {predicted_value}."
     )
-    print("The first step has length lr, however large the gradient: it cancels out.")
+    print("The first step has length lr, however large the gradient is: its size cancels out.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-adam_step", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.1, 5 points: hidden cases are run here when your instructor grades the lab.
@@ -250,7 +253,7 @@ score("lab03-adam_step", globals())
 # equally likely followers, so no model gets below a loss of $\ln 2 = 0.69$. SGD and your Adam see the same
 # 120 batches, each at the better of two learning rates.
 #
-# **Predict first.** SGD falls below a loss of 1 after some 75 steps. How many does Adam need?
+# **Predict first.** SGD falls below a loss of 1 after about 75 steps. How many does Adam need?
 
 # %%
 predicted_steps = None  # your prediction, a number
@@ -263,7 +266,7 @@ def sgd_step(params, grads, state, lr):
             param -= lr * grad
 
 
-if predicted(predicted_steps, question="Adam's steps to a loss below 1?"):
+if predicted(predicted_steps, question="how many steps does Adam need to get below 1?"):
     best = {}
     arms = [(sgd_step, 0.1), (sgd_step, 0.3), (adam_step, 1e-3), (adam_step, 3e-3)]
     for step, lr in tqdm(arms, desc="four trainings"):
@@ -276,7 +279,7 @@ if predicted(predicted_steps, question="Adam's steps to a loss below 1?"):
     ax.axhline(1, color="0.6", linewidth=1, zorder=1)
     show_figure(
         figure,
-        "Loss over 120 steps, both from 4.2: Adam's curve falls below 1 well before SGD's, which jumps "
+        "Loss over 120 steps, both starting at 4.2: Adam's curve falls below 1 well before SGD's, which jumps "
         "up at first. Both end near 0.8, SGD's a little higher.",
     )
     for name, losses in curves.items():
@@ -292,22 +295,22 @@ if predicted(predicted_steps, question="Adam's steps to a loss below 1?"):
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-bytes_per_parameter-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.2 Bytes per parameter (core, 1 point, 8 minutes)
 #
-# Counted per parameter: **weights**, **gradients**, **first moment** and **second moment**; and sometimes
-# **master weights**. A step of Adam is often smaller than the gap between two 16-bit numbers, and would be
-# lost. So if the optimizer's step computes in a wider format than the weights have, it works on a copy of
-# them in its format: the master weights. The moments have the step's format, too.
+# Per parameter, training keeps **weights**, **gradients**, a **first moment** and a **second moment**, and
+# sometimes **master weights**. A step of Adam is often smaller than the gap between two 16-bit numbers, and
+# would be lost. So if the optimizer's step computes in a wider format than the weights', it works on a copy
+# of them in that format: the master weights. The moments have that format, too.
 #
-# `RECIPES` lists the format of the weights, of the gradients and of the step, and the optimizer. Write
+# `RECIPES` lists the formats of weights, gradients and step, and the optimizer. Write
 # `bytes_per_parameter(recipe)`: a dict with exactly the keys `"weights"`, `"gradients"`,
 # `"master_weights"`, `"first_moment"` and `"second_moment"`, in whole bytes, 0 for anything absent.
 # Plain SGD has no moments. An unknown recipe raises `ValueError`; a dict's own `KeyError` will do.
 #
 # *Points:* all or nothing.
 #
-# *Example:* `"bf16"` has 2 bytes of weights, gradients and each moment, and no master weights: 8 in all.
+# *Example:* `"bf16"` has 2 bytes of weights, gradients and each moment, and no master weights: 8 in total.
 #
-# **Predict first.** Mixed precision halves weights and gradients. How many bytes per parameter does
-# `"mixed"` save against `"fp32"`?
+# **Predict first.** Mixed precision halves weights and gradients. How many bytes per parameter does `"mixed"`
+# save compared with `"fp32"`?
 
 # %% nbgrader={"grade": false, "grade_id": "lab03-recipe-table", "locked": true, "schema_version": 3, "solution": false, "task": false}
 RECIPES = {  # format of weights, gradients and the optimizer's step; the optimizer
@@ -350,12 +353,12 @@ self_check(
         Case(
             ("fp32",),
             dict(zip(parts, (4, 4, 0, 4, 4), strict=True)),
-            "the step is as wide as the weights: no copy",
+            "the step has the weights' format: no copy",
         ),
         Case(
             ("mixed",),
             dict(zip(parts, (2, 2, 4, 4, 4), strict=True)),
-            "the step is wider than the weights: master weights and moments of 4 bytes",
+            "the step's format is wider than the weights': master weights and moments of 4 bytes",
         ),
         Case(
             ("mixed_fp32_grads",),
@@ -365,7 +368,7 @@ self_check(
         Case(
             ("bf16",),
             dict(zip(parts, (2, 2, 0, 2, 2), strict=True)),
-            "the step is as wide as the weights: no copy, and moments of 2 bytes",
+            "the step has the weights' format: no copy, and moments of 2 bytes",
         ),
         Case(
             ("sgd",), dict(zip(parts, (4, 4, 0, 0, 0), strict=True)), "plain SGD remembers nothing"
@@ -380,22 +383,22 @@ self_check(
         Case(
             ("mixed_fp16",),
             "refused",
-            "a name that only begins like a recipe's is unknown, too",
+            "a name that only starts like a recipe's is also unknown",
             label="another unknown recipe",
             function=lab03.or_refused(bytes_per_parameter),
         ),
         Case(
             ("my_fp32",),
             "refused",
-            "a name that only ends like a recipe's is unknown, too",
-            label="a third one",
+            "a name that only ends like a recipe's is also unknown",
+            label="a third unknown recipe",
             function=lab03.or_refused(bytes_per_parameter),
         ),
         *(
             Case(
                 (name,),
                 "refused",
-                "a recipe has just one name",
+                "each recipe has only one name",
                 label=f"the unknown {name!r}",
                 function=lab03.or_refused(bytes_per_parameter),
             )
@@ -403,7 +406,7 @@ self_check(
         ),
     ],
 )
-if predicted(predicted_saving, question="bytes per parameter that mixed precision saves?"):
+if predicted(predicted_saving, question="how many bytes per parameter does mixed precision save?"):
     saving = 16 - sum(bytes_per_parameter("mixed").values())
     print(f"'mixed' saves {saving} bytes per parameter; you predicted {predicted_saving}.")
     print("The master weights cancel the saving: only activations get smaller.")
@@ -417,7 +420,7 @@ score("lab03-bytes_per_parameter", globals())
 ### END HIDDEN TESTS
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-recipes", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_saving, question="bytes per parameter that mixed precision saves?"):
+if predicted(predicted_saving, question="how many bytes per parameter does mixed precision save?"):
     bars = {
         recipe: {part.replace("_", " "): n for part, n in bytes_per_parameter(recipe).items()}
         for recipe in RECIPES
@@ -435,8 +438,8 @@ if predicted(predicted_saving, question="bytes per parameter that mixed precisio
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-recipes-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **Mind the 12.** Published figures say "12 bytes per parameter" for the optimizer, or 16, or 18. Adam
-# itself adds 8; the other 4 are the gradient in float32 training, the master weights in mixed precision. Both
-# total 16, 2800 GB for GPT-3, for different reasons. Ask what a figure counts.
+# itself adds 8; the other 4 are the gradient in float32 training, or the master weights in mixed precision.
+# Both total 16 (2800 GB for GPT-3), for different reasons. Ask what a figure counts.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-largest_model-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.3 The largest model that fits (core, 1 point, 4 minutes)
@@ -448,7 +451,7 @@ if predicted(predicted_saving, question="bytes per parameter that mixed precisio
 #
 # *Points:* all or nothing.
 #
-# *Example:* 1000 bytes with 100 of activations, `"fp32"`: 900 bytes hold 56 parameters of 16 bytes.
+# *Example:* of 1000 bytes, activations take 100. In `"fp32"`, the other 900 hold 56 parameters of 16 bytes.
 #
 # **Predict first.** How many billion parameters can you train in 80 GB with `"mixed"`, if activations take
 # 16 GB?
@@ -479,7 +482,7 @@ self_check(
         ),
         Case(("bf16", 88, 8), 10, "80 bytes hold exactly 10 parameters of 8: an exact fit counts"),
         Case(("mixed_fp32_grads", 1000, 100), 50, "900 bytes are left, 18 per parameter"),
-        Case(("sgd", 100, 900), 0, "a model has no negative number of parameters"),
+        Case(("sgd", 100, 900), 0, "a model can't have a negative number of parameters"),
         Case(("fp32", 115, 100), 0, "15 bytes hold no parameter"),
         Case(("fp32", 116, 100), 1, "16 bytes hold one parameter"),
         Case(("sgd", 8 * 10**17 - 1, 0), 10**17 - 1, "divide with //: a float has 53 bits"),
@@ -502,10 +505,10 @@ self_check(
     ],
     equal=whole(),
 )
-if predicted(predicted_billions, question="billions of parameters in 80 GB?"):
+if predicted(predicted_billions, question="how many billion parameters in 80 GB?"):
     for recipe in RECIPES:
         gb, gib = (largest_model(recipe, 80 * unit, 16 * unit) / 1e9 for unit in (10**9, 2**30))
-        print(f"{recipe:17} {gb:5.2f} billion if GB are meant, {gib:5.2f} if GiB are")
+        print(f"{recipe:17} {gb:5.2f} billion if the budget is in GB, {gib:5.2f} if in GiB")
     print(f"You predicted {predicted_billions} for 'mixed'.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-largest_model", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
@@ -577,12 +580,14 @@ def found_in(*states):
     entries = len(optimizer.state)
     found = measured_state_bytes(optimizer)
     if len(optimizer.state) != entries:
-        return "you made an entry"
-    return found if measured_state_bytes(optimizer) == found else "the next call finds another"
+        return "you added an entry"
+    return (
+        found if measured_state_bytes(optimizer) == found else "the next call finds another number"
+    )
 
 
 def found_once_emptied():
-    """Return what your function finds in a state that it has measured, and that is empty now."""
+    """Return what your function finds in a state that it measured before, and that is now empty."""
     optimizer = torch.optim.Adam([torch.zeros(3, requires_grad=True)])
     optimizer.state[optimizer.param_groups[0]["params"][0]] = {"m": torch.zeros(3)}
     measured_state_bytes(optimizer)
@@ -592,8 +597,8 @@ def found_once_emptied():
 
 t, u, w = torch.zeros(5), torch.zeros(7), torch.zeros(1)
 unchanged = {
-    "you made an entry": "optimizer.state[param] makes an entry: use .values()",
-    "the next call finds another": "take nothing out, and keep nothing from an earlier call",
+    "you added an entry": "optimizer.state[param] adds an entry: use .values()",
+    "the next call finds another number": "don't remove anything, and don't keep anything from an earlier call",
 }
 self_check(
     found_in,
@@ -613,7 +618,7 @@ self_check(
             wrong=unchanged
             | {
                 8: "look into lists too, and count storages whole",
-                40: "two views of one storage: once",
+                40: "two views of one storage count once",
                 4020: "the dict's keys, the parameters, don't count",
             },
         ),
@@ -624,10 +629,10 @@ self_check(
             label="nested",
             wrong=unchanged
             | {
-                24: "look deeper",
-                27: "the second parameter has a state, too",
-                51: "two parameters may share a storage, too",
-                71: "t is there three times, its storage once",
+                24: "look deeper into the nesting",
+                27: "the second parameter also has a state",
+                51: "two parameters may also share a storage",
+                71: "t appears three times, but its storage counts once",
                 52: "nbytes() knows how many bytes a value takes",
             },
         ),
@@ -642,7 +647,7 @@ self_check(
         Case(
             (),
             0,
-            "look anew in each call",
+            "look again in each call",
             label="an emptied state",
             function=found_once_emptied,
         ),
@@ -655,7 +660,7 @@ self_check(
         ),
     ],
 )
-if predicted(predicted_bytes, question="bytes that Adam keeps for 1000 values?"):
+if predicted(predicted_bytes, question="how many bytes does Adam keep for 1000 values?"):
     print(f"Adam keeps {found_in('after a step')} bytes; you predicted {predicted_bytes}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-measured_state_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
@@ -669,17 +674,17 @@ score("lab03-measured_state_bytes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-step_timeline-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.5 What is live, and when (core, 2 points, 11 minutes)
 #
-# Bytes per parameter say how much, not *when*. Training runs out of memory at the moment when most is live.
+# Bytes per parameter say how much, not *when*. Training runs out of memory when the most is live.
 # So follow the live bytes from event to event; 3.9 looks inside a step.
 #
 # Write `step_timeline(param_bytes, activation_bytes, events)`: the bytes live just after each event of
-# float32 training with Adam. With $P$ of parameters and $A$ of activations per forward:
+# float32 training with Adam. With $P$ bytes of parameters and $A$ of activations per forward:
 #
 # | event | what it does |
 # |---|---|
 # | `"forward"` | makes $A$; two forwards before a backward make $2A$ |
-# | `"backward"` | frees one $A$; makes gradients, $P$, or adds to existing ones, in place |
-# | `"step"` | makes the two moments, $2P$, if they don't exist yet; does nothing if there are none |
+# | `"backward"` | frees one $A$; makes gradients ($P$), or adds to existing ones in place |
+# | `"step"` | makes the two moments ($2P$) if they don't exist yet; does nothing without gradients |
 # | `"zero_grad(set_to_none=True)"` | frees the gradients |
 # | `"zero_grad(set_to_none=False)"` | writes zeros into them, and frees nothing |
 #
@@ -732,7 +737,7 @@ self_check(
                 (10, 13, 20, 40): "these are the bytes before each event",
                 (3, 10, 30, 33): "the parameters count at all times",
                 (13, 20, 30, 33): "Adam has two moments",
-                (13, 20, 30, 30): "the step leaves the gradients, and makes two moments",
+                (13, 20, 30, 30): "the step keeps the gradients and makes two moments",
                 (13, 23, 43, 46): "backward frees the activations of one forward",
             },
         ),
@@ -751,13 +756,13 @@ self_check(
         Case(
             (10, 3, [ZERO, "step", *once[:2], ZERO, "step"]),
             [10, 10, 13, 20, 20, 40],
-            "without gradients nothing is made; zeros are gradients",
+            "without gradients the step makes nothing; zeros are gradients too",
             label="a step without gradients, and one with zeros",
         ),
         Case(
             (10, 3, ["forward", "backward", FREE, "step"]),
             [13, 20, 10, 10],
-            "the gradients are freed before the step: it does nothing",
+            "the gradients are freed before the step, so it does nothing",
             label="a step after the gradients are freed",
         ),
         Case((10, 3, []), [], "no events, no values", label="no events"),
@@ -770,7 +775,7 @@ self_check(
         Case(
             (10, 3, ["forward", *once, *once[1:], "forward", "forward"]),
             [13, 16, 23, 43, 40, 40, 43, 46],
-            "the step leaves activations; each forward makes new ones",
+            "the step keeps activations; each forward makes new ones",
             label="a step between two backwards",
         ),
         *(
@@ -786,18 +791,18 @@ self_check(
         Case(
             (10, 3, [*once, *once]),
             [13, 20, 40, 43, 40, 40],
-            "moments and gradients are made once",
+            "moments and gradients are made only once",
             label="two iterations without zero_grad",
         ),
     ],
 )
-if predicted(predicted_iteration, question="the iteration with the most live memory?"):
+if predicted(predicted_iteration, question="which iteration has the most live memory?"):
     iteration = [*once, FREE]
     live = list(step_timeline(10, 25, 2 * iteration))
     for event, level in zip(2 * iteration, live, strict=True):
         print(f"{event:28} {level:3} {'#' * int(level)}")
     most = live.index(max(live)) // len(iteration) + 1
-    print(f"Most is live in iteration {most}; you predicted {predicted_iteration}.")
+    print(f"The most is live in iteration {most}; you predicted {predicted_iteration}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab03-step_timeline", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 3.5, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -838,9 +843,10 @@ except ImportError:  # without ipywidgets, a still picture
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.6 Find the leak (core, 2 points, 8 minutes)
 #
-# `two_stages` below trains on half of the batches at a learning rate of 0.1 and on the rest at 0.01. Its results
-# are right. `make_optimizer(lr=...)` returns SGD with momentum, which keeps one velocity per parameter, $P$ in
-# all, made in its first step. It has `step()` and `zero_grad()`, no `param_groups`. Activations are small.
+# `two_stages` below trains on half of the batches at a learning rate of 0.1 and on the rest at 0.01. Its
+# results are correct. `make_optimizer(lr=...)` returns SGD with momentum, which makes one velocity per
+# parameter in its first step, $P$ in total. It has `step()` and `zero_grad()`, but no `param_groups`.
+# Activations are small.
 #
 # The *meter* counts the live bytes after each operator.
 #
@@ -866,14 +872,14 @@ def two_stages(model, make_optimizer, batches):
 predicted_peak = None  # your prediction, in P
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-leak", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_peak, question="the peak of two_stages, in P?"):
+if predicted(predicted_peak, question="what is the peak of two_stages, in P?"):
     curve = lab03.training_curve(two_stages)
     figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
     plots.live_timelines(ax, {"two_stages": curve}, unit="P")
     show_figure(
         figure,
         "Live memory of two_stages over its operators, in units of P: six teeth, one per batch. From the "
-        "middle on, both their feet and their tips stand one P higher.",
+        "middle on, both their bases and their tips are one P higher.",
     )
     print(f"Peak {max(curve):.2f} P; you predicted {predicted_peak}.")
 
@@ -909,7 +915,7 @@ self_check(
         Case(
             (),
             lab03.results_of(two_stages)(),
-            "the same halves and rates, zero_grad() after each step, a new optimizer in each stage",
+            "keep the halves and rates, zero_grad() after each step, and a new optimizer in each stage",
             label="losses and weights",
         ),
         Case(
@@ -934,9 +940,9 @@ score("lab03-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.7 In your own words (core, 2 points, 7 minutes)
 #
-# A friend's model just fits with SGD. With Adam it runs out of memory in the first step, although
-# forward and backward still go through. In two or three sentences: what was added, when, and would a smaller
-# batch help? (1 point)
+# A friend's model just fits with SGD. With Adam it runs out of memory in the first step, although forward and
+# backward still succeed. In two or three sentences: what was added, when, and would a smaller batch help? (1
+# point)
 #
 # And in one sentence: how did 3.6's picture show that an *optimizer* held the extra $P$, and not gradients or
 # activations? (1 point)
@@ -954,10 +960,10 @@ score("lab03-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **The core ends here.** You should now be able to say:
 #
-# - Adam remembers two numbers per parameter: 8 bytes, besides 4 for a float32 parameter and 4 for its
+# - Adam remembers two numbers per parameter: 8 bytes, on top of 4 for a float32 parameter and 4 for its
 #   gradient. They appear in the first step and stay.
 # - The moments start at 0; the bias correction makes them true means.
-# - A second optimizer brings its own state; the first one's goes only when nothing refers to it.
+# - A second optimizer brings its own state; the first one's is freed only when nothing refers to it.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.8 Bytes of state (stretch, 2 points, 9 minutes)
@@ -967,16 +973,16 @@ score("lab03-find_the_leak", globals())
 #
 # - `"sgd"` keeps nothing, `"momentum"` one float32 value per parameter, `"adam"` two.
 # - `"adafactor"` (without a first moment) keeps only means of the second moment over rows and over columns: for two
-#   or more dimensions, $n / \text{last}$ and $n / \text{second last}$ float32 values. Vectors and single numbers,
-#   shape `()`, keep all $n$.
+#   or more dimensions, $n / \text{last}$ and $n / \text{second last}$ float32 values. Vectors and single
+#   numbers (shape `()`) keep all $n$.
 # - `"adam8bit"` keeps both moments at 1 byte per value, in blocks of 256. Each block, even a short last
 #   one, has one float32 scale per moment.
 #
-# **Convention:** step counters and tables of what 8-bit codes stand for don't count.
+# **Convention:** step counters and tables of the 8-bit codes' values don't count.
 #
 # *Points:* all or nothing. *Example:* (100, 30) takes 12,000 bytes under momentum, 24,000 under Adam,
-# $4 \cdot (100 + 30) = 520$ under Adafactor and $2 \cdot (3000 + 4 \cdot 12) = 6096$ in 8 bits. (2, 100, 30) takes 1040 under
-# Adafactor: two matrices.
+# $4 \cdot (100 + 30) = 520$ under Adafactor and $2 \cdot (3000 + 4 \cdot 12) = 6096$ in 8 bits. Two such
+# matrices, (2, 100, 30), take 1040 under Adafactor.
 #
 # **Predict first.** GPT-2's embedding is a matrix of (50257, 768). About how many times smaller than
 # Adam's is Adafactor's state for it?
@@ -1028,7 +1034,7 @@ self_check(
         Case(
             (matrix, "adafactor"),
             520,
-            "a mean per row and per column",
+            "one mean per row and one per column",
             wrong={130: "a value takes 4 bytes"},
         ),
         Case(
@@ -1043,7 +1049,7 @@ self_check(
         Case(
             ([(1, 40)], "adafactor"),
             164,
-            "one row is a matrix, too: it has a mean per row and column",
+            "one row is also a matrix: it has a mean per row and per column",
         ),
         Case(
             ([(2, 1, 2, 5, 3)], "adafactor"),
@@ -1065,12 +1071,12 @@ self_check(
         Case(
             ([(10,), (256,), (257,)], "adam8bit"),
             1078,
-            "each tensor has blocks of its own; 256 values are one, 257 two",
+            "each tensor has its own blocks; 256 values fill one, 257 need two",
         ),
-        Case(([(7,), (7,)], "adam"), 112, "two tensors of one shape are two"),
+        Case(([(7,), (7,)], "adam"), 112, "two tensors of the same shape count twice"),
     ],
 )
-if predicted(predicted_ratio, question="Adam's state over Adafactor's?"):
+if predicted(predicted_ratio, question="how many times smaller is Adafactor's state?"):
     ratio = state_bytes([(50257, 768)], "adam") / state_bytes([(50257, 768)], "adafactor")
     print(f"Adafactor's state is {ratio:.0f} times smaller; you predicted {predicted_ratio}.")
 
@@ -1105,7 +1111,7 @@ for name, make in (
 
 ours = state_bytes([(4096, 4096)], "adam8bit")  # measured for this lab with torchao 0.18.0
 for name, real in (("AdamW8bit", 34_080_768), ("AdamWFp8", 34_078_720), ("AdamW4bit", 17_825_920)):
-    print(f"torchao's {name:10} {real:11,} bytes for 4096 x 4096, {real - ours:+,} to adam8bit")
+    print(f"torchao's {name:10} {real:11,} bytes for 4096 x 4096, adam8bit {real - ours:+,}")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-state_bytes-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # torch's 8 extra bytes are two step counters. In torchao, PyTorch's library for low precision, AdamW8bit adds
@@ -1117,8 +1123,8 @@ for name, real in (("AdamW8bit", 34_080_768), ("AdamWFp8", 34_078_720), ("AdamW4
 #
 # Between steps, parameters, gradients and moments take $4P$. *During* a step there are temporaries too. The
 # cell below measures the second training step on eight matrices of 1 MiB under torch's Adam, three ways: a
-# for-loop over parameters; `foreach`, each operation on all of them at once; `fused`, the whole step in one
-# function, value by value.
+# for-loop over parameters; `foreach`, which runs each operation on all of them at once; and `fused`, which
+# runs the whole step in one function, value by value.
 #
 # **Predict first.** The for-loop peaks at $4.375\,P$. How high does fused go?
 
@@ -1126,7 +1132,7 @@ for name, real in (("AdamW8bit", 34_080_768), ("AdamWFp8", 34_078_720), ("AdamW4
 predicted_fused_peak = None  # your prediction, in P
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-timelines", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_fused_peak, question="fused's peak in P?"):
+if predicted(predicted_fused_peak, question="what is fused's peak, in P?"):
     ways = {"for-loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
     figure, panels = plt.subplots(1, 3, figsize=(10, 4), layout="constrained", sharey=True)
     for ax, (name, options) in zip(panels, ways.items(), strict=True):
@@ -1139,8 +1145,8 @@ if predicted(predicted_fused_peak, question="fused's peak in P?"):
     panels[0].set_ylim(0, 5.6)
     show_figure(
         figure,
-        "Three curves of live memory in P, the optimizer's step shaded. Each climbs from 3 P to 4 P in "
-        "eight stairs during backward. In the step, the for-loop makes eight teeth, seven of them up to "
+        "Three curves of live memory in P, with the optimizer's step shaded. Each climbs from 3 P to "
+        "4 P in eight stairs during backward. In the step, the for-loop makes eight teeth, seven of them up to "
         "4.38 P; foreach one block up to 5 P; fused stays at 4 P.",
     )
     print(f"You predicted {predicted_fused_peak} P for fused.")
@@ -1155,22 +1161,22 @@ if predicted(predicted_fused_peak, question="fused's peak in P?"):
 # param.addcdiv_(exp_avg, denom, value=-step_size)
 # ```
 #
-# A tensor's root and quotient are live together, and until then `denom` still refers to the quotient of the
-# tensor *before*.
+# A tensor's root and quotient are live together, and until then `denom` still refers to the *previous*
+# tensor's quotient.
 #
 # | `optimizer` | temporaries at most |
 # |---|---|
-# | `"for-loop"` | twice a tensor's bytes + the bytes of the tensor before it, if any; at the worst tensor |
+# | `"for-loop"` | twice a tensor's bytes + the previous tensor's, if any; for the worst tensor |
 # | `"foreach"` | the roots of all tensors at once, then divided in place: $P$ |
 # | `"fused"` | none |
 #
-# Write `peak_of_step(shapes, activation_bytes, optimizer)` for a step once the moments exist: the tuple of
-# the peak in bytes and its phase, `"backward"` or `"step"`. `shapes` are those of float32 parameters.
+# Write `peak_of_step(shapes, activation_bytes, optimizer)` for a step when the moments exist: a tuple of the
+# peak in bytes and its phase, `"backward"` or `"step"`. `shapes` belong to float32 parameters.
 #
 # **Convention:** in backward, parameters, moments, all gradients and all activations are live together. In
 # the step the activations are gone. Step counters don't count, and there is no tie.
 #
-# *Points:* phase 1, all peaks within 5% of the meter's 1, within 1% 1.
+# *Points:* phase 1, all peaks within 5% of the meter 1, within 1% another 1.
 #
 # *Example:* vectors of 10 and 30 values, $P = 160$, 100 bytes of activations. Backward: $640 + 100 = 740$.
 # For-loop step: $640 + (2 \cdot 120 + 40) = 920$. So `(920, "step")`.
@@ -1207,26 +1213,26 @@ self_check(
             (920, "step"),
             "640 + 2 * 120 + 40 is more than 640 + 100",
             wrong={
-                (880, "step"): "the quotient of the tensor before is still live",
-                (760, "step"): "root and quotient: two",
-                (800, "step"): "root and quotient: two, and the quotient of the tensor before",
+                (880, "step"): "the previous tensor's quotient is still live",
+                (760, "step"): "the root and the quotient are two tensors",
+                (800, "step"): "root, quotient, and the previous tensor's quotient",
                 (1020, "step"): "in the step the activations are gone",
             },
         ),
         Case(
             ([(30,), (20,)], 100, "for-loop"),
             (1080, "step"),
-            "the second is the worst: 2 * 80 + 120; the first has none before it",
+            "the second tensor is the worst: 2 * 80 + 120; the first has no tensor before it",
         ),
         Case(
             ([(30,), (5,), (10,)], 100, "for-loop"),
             (960, "step"),
-            "the first is the worst: 2 * 120, and none before it",
+            "the first tensor is the worst: 2 * 120, and no tensor before it",
         ),
         Case(
             ([(10,), (10,), (30,)], 100, "for-loop"),
             (1080, "step"),
-            "2 * 120, and 40 of the tensor right before it",
+            "2 * 120, plus 40 for the tensor right before it",
         ),
         Case((vectors, 100, "foreach"), (800, "step"), "the roots of all tensors: P"),
         Case(
@@ -1234,7 +1240,7 @@ self_check(
             (620, "step"),
             "any number of dimensions: these are 30 values, and one",
         ),
-        Case((vectors, 100, "fused"), (740, "backward"), "no temporary: backward has the peak"),
+        Case((vectors, 100, "fused"), (740, "backward"), "no temporaries: the peak is in backward"),
         Case((vectors, 300, "for-loop"), (940, "backward"), "here the activations are larger"),
     ],
 )
@@ -1263,11 +1269,11 @@ score("lab03-peak_of_step", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-lean_adam_step-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.10 Adam on a memory diet (stretch, 4 points, 14 minutes)
 #
-# A whole-tensor temporary of an embedding can take a gigabyte. But Adam treats each value by itself, so a
+# A whole-tensor temporary of an embedding can take a gigabyte. But Adam treats each value separately, so a
 # step never needs more than a few values at a time.
 #
 # Write `lean_adam_step`: `adam_step` under the same rules, on a budget.
-# - **During any call**, the first included, at most `params + grads + 2P + 1 MiB` are live.
+# - **During any call**, including the first, at most `params + grads + 2P + 1 MiB` are live.
 # - **Between calls**, at most `2P + 64 KiB` besides `params` and `grads`: the moments, and counters.
 #   Everything you keep counts, in `state`, globals or elsewhere. Numpy's memory counts, too.
 #
@@ -1275,7 +1281,7 @@ score("lab03-peak_of_step", globals())
 # same shape give matching pieces. In-place operators end in an underscore:
 # `m.mul_(beta1).add_(grad, alpha=x)` makes no tensor, `beta1 * m + x * grad` makes three.
 #
-# *Points:* equal results 2, under the measured budget 2.
+# *Points:* equal results 2, within the measured budget 2.
 #
 # *Example:* a parameter of 1,000,000 values takes 16 MB with gradient and moments. The whole quotient
 # $\hat m / (\sqrt{\hat v} + \epsilon)$ would be 4 MB more; a piece of it is at most 128 KiB.
@@ -1371,8 +1377,8 @@ self_check(
         Case(
             (),
             (1.1, 0.955950351, 0.900000001, 0.812893606),
-            "each parameter of each model needs moments and a count of its own, all in `state`",
-            label="two models in turns",
+            "each parameter of each model needs its own moments and count, all in `state`",
+            label="two models that alternate",
             function=lab03.in_turns(lean_adam_step),
         ),
         Case(
@@ -1395,7 +1401,7 @@ score("lab03-lean_adam_step", globals())
 ### END HIDDEN TESTS
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab03-diet", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_mib, question="MiB above 4 P?"):
+if predicted(predicted_mib, question="how many MiB above 4 P?"):
     for name, found in (
         ("torch, foreach", lab03.metered_adam(foreach=True)),
         ("torch, for-loop", lab03.metered_adam(foreach=False)),
@@ -1408,23 +1414,23 @@ if predicted(predicted_mib, question="MiB above 4 P?"):
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab03-step_in_backward-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 3.11 A step inside backward (stretch, 3 points, 9 minutes)
 #
-# Parameters and moments have to stay. Do gradients? Backward makes them one after another. Update each
-# parameter as soon as its gradient is ready, free it, and two are hardly ever live at once.
+# Parameters and moments have to stay. Do gradients? Backward makes them one after another. If you update each
+# parameter once its gradient is ready, then free it, two are hardly ever live at once.
 #
 # `param.register_post_accumulate_grad_hook(hook)` calls `hook(param)` whenever a backward has finished
-# `param.grad`. It returns a handle, whose `remove()` takes the hook away.
+# `param.grad`. It returns a handle whose `remove()` removes the hook.
 #
 # Write `step_in_backward(params, lr)`. Once you have called it, `loss.backward()` alone makes an SGD step,
 # `param - lr * param.grad`, on each parameter and sets its gradient to `None`. Return an object with
 # `remove()`, after which backward only computes gradients. `params` are leaf tensors that require a
-# gradient, used once or more; other hooks stay; no torch optimizer.
+# gradient, used once or more. Leave other hooks alone, and use no torch optimizer.
 #
 # *Points:* same result 1; 2 if memory rises by at most twice the largest gradient plus 64 KiB: room for one
 # gradient and one temporary.
 #
 # *Example:* parameter 1.0, `lr=0.1`, loss `3 * param`: backward leaves 0.7.
 #
-# **Predict first.** Eight weights of 1 MiB each: by how many MiB does memory rise in your backward?
+# **Predict first.** By how many MiB does memory rise in your backward, for eight weights of 1 MiB each?
 
 # %%
 predicted_rise_mib = None  # your prediction, a number
@@ -1474,14 +1480,14 @@ self_check(
                 ): "backward alone makes the step: register a hook",
                 (0.7, 0.7, True, 0.7, 0.7, True, 0.994): "set param.grad to None once it is used",
                 (0.7, 0.7, True, 0.7, 0.7, True, 0.991): "set param.grad to None once it is used",
-                (0.7, 0.7, False, 0.4, 0.4, False, 0.994): "remove() must take the hooks away",
-                (0.7, 0.7, False, 0.7, 0.4, True, 0.994): "remove() must take all hooks away",
-                (0.7, 0.7, False, 0.4, 0.7, True, 0.994): "remove() must take all hooks away",
+                (0.7, 0.7, False, 0.4, 0.4, False, 0.994): "remove() must remove the hooks",
+                (0.7, 0.7, False, 0.7, 0.4, True, 0.994): "remove() must remove all hooks",
+                (0.7, 0.7, False, 0.4, 0.7, True, 0.994): "remove() must remove all hooks",
                 (1.3, 1.3, False, 1.3, 1.3, True, 1.006): "subtract the step",
                 (0.997, 0.997, False, 0.997, 0.997, True, 0.994): "another call with another lr "
                 "changed this one's: keep lr in the call's own variables",
-                "a hook from before is gone": "remove the hooks whose handles you keep, no others",
-                (0.7, 0.7, False, 0.7, 0.7, True, 1.0): "remove() took another call's hooks away: "
+                "a hook from before is gone": "remove only the hooks whose handles you keep",
+                (0.7, 0.7, False, 0.7, 0.7, True, 1.0): "remove() removed another call's hooks: "
                 "keep each call's hooks in its own variables",
             },
         ),
@@ -1494,7 +1500,7 @@ self_check(
         ),
     ],
 )
-if predicted(predicted_rise_mib, question="MiB by which memory rises in backward?"):
+if predicted(predicted_rise_mib, question="by how many MiB does memory rise in backward?"):
     for name, hooked in (("plain backward", None), ("step in backward", step_in_backward)):
         print(
             f"{name:17} {lab03.metered_backward(hooked) / 2**20:.2f} MiB above what was live before"

@@ -16,18 +16,18 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 4: recompute instead of keep
 #
-# Training needs memory that inference doesn't. Forward makes results in every layer, and backward needs
-# many of them again, so they stay until it reaches their layer. With long sequences or large batches they
-# are most of the memory.
+# Training needs memory that inference doesn't. Forward makes results in every layer, and backward needs many
+# of them again, so they stay until backward reaches their layer. With long sequences or large batches, they
+# take most of the memory.
 #
-# But a result that can be computed again need not be kept. *Checkpointing* drops results in forward and
-# recomputes them in backward: it pays for memory with time.
+# But you needn't keep what you can recompute. *Checkpointing* drops results in forward and recomputes them in
+# backward: it pays for memory with time.
 #
 # **You will be able to**
 # - write `checkpoint`, with correct gradients and random numbers;
 # - predict the peak of a chain cut into segments, and choose their length;
-# - find what keeps activations alive against your will;
-# - (stretch) measure what backward waits for, plan for unequal layers, recompute attention only.
+# - find what keeps activations alive unintentionally;
+# - (stretch) measure what backward waits for, plan for unequal layers, and recompute only attention.
 #
 # | exercise | part | minutes | points |
 # |---|---|---|---|
@@ -90,23 +90,24 @@ if DEVICE == "cuda":
 # - After forward, at most 8 KiB more is live than before, not counting the result.
 # - A dropout must drop the same values in both calls. Random numbers that other code draws after your
 #   forward or backward must be the same as without a checkpoint.
-# - `args` are tensors, numbers, None or modules; a tensor may come from another checkpoint. The
-#   result is a tensor or a tuple of tensors: some may be integers, some never used.
-# - Not allowed: `torch.utils.checkpoint`. You are writing it.
+# - `args` are tensors, numbers, None or modules; a tensor may come from another checkpoint. The result is a
+#   tensor or a tuple of tensors; some may be integers or never used.
+# - Don't use `torch.utils.checkpoint`: you are writing it.
 #
 # *Points:* gradients 2, kept bytes and calls 2, random numbers 1, several tensors 1.
 #
 # *Example:* `y = checkpoint(torch.exp, x); y.sum().backward()` gives `x.grad == exp(x)` and calls `exp` twice.
 #
 # The stub is a `torch.autograd.Function`: torch calls its `forward`, and later its `backward` with one gradient
-# for each result. Both get the same `ctx`: what `forward` puts on it, `backward` finds there. `checkpoint` returns
-# `Recompute.apply(fn, *args)`. Arguments and `backward`'s return values are done for you: the tensors of
-# `kept_arguments` start a new graph, so the gradients that arrive at them are in their `.grad`. Your steps:
-# 1. In `forward`, put the state of the random number generator (RNG) on `ctx`, and return what `fn` returns. `torch.get_rng_state()` returns the CPU's, 5 KiB.
-# 2. In `backward`, go back to that state with `torch.set_rng_state(state)`. After the second call, set the state
+# for each result. Both get the same `ctx`: `backward` finds there what `forward` put on it. `checkpoint`
+# returns `Recompute.apply(fn, *args)`. The stub handles arguments and `backward`'s return values: the tensors
+# in `kept_arguments` start a new graph, so the gradients that reach them are in their `.grad`. Your steps:
+# 1. In `forward`, put the state of the random number generator (RNG) on `ctx`, and return what `fn` returns.
+#    `torch.get_rng_state()` returns the CPU's, 5 KiB.
+# 2. In `backward`, restore that state with `torch.set_rng_state(state)`. After the second call, reset the state
 #    to what it was when `backward` began.
 # 3. Make the second call under `torch.enable_grad()`. Torch runs `backward`, like `forward`, without a graph.
-# 4. `torch.autograd.backward(results, gradients)` goes through the new graph, to parameters too. It takes two
+# 4. `torch.autograd.backward(results, gradients)` goes through the new graph, including parameters. It takes two
 #    lists. Leave out each result that doesn't require a gradient, and its gradient.
 #
 # **Predict first.** 16 layers each save one result of 1 MiB. You checkpoint them in four segments of four.
@@ -176,7 +177,7 @@ def used_again(run):
 
 
 def of_parameters(run):
-    """Return a parameter's gradient, and whether the factor has come to require one."""
+    """Return a parameter's gradient, and whether the factor now requires one."""
     torch.manual_seed(0)
     layer, factor = nn.Linear(5, 5), torch.ones(5)
     args = [t.clone().requires_grad_() for t in (x, y)]
@@ -207,7 +208,7 @@ def calls(run):
 
 
 def drawn(run, which):
-    """Return the gradient of two dropouts, numbers drawn after forward, or after backward."""
+    """Return two dropouts' gradient, or the numbers drawn after forward or after backward."""
     torch.manual_seed(1)
     z = torch.rand(1000, requires_grad=True)
 
@@ -250,7 +251,9 @@ def several(x, y):
 exp_x = tuple(x.exp().tolist())
 of_exp = {
     (None,): "No gradient arrives: call fn under torch.enable_grad(), on kept_arguments(ctx).",
-    (tuple(2 * value for value in exp_x),): "Twice the gradient: call fn on kept_arguments(ctx).",
+    (
+        tuple(2 * value for value in exp_x),
+    ): "The gradient is doubled: call fn on kept_arguments(ctx).",
 }
 
 
@@ -283,7 +286,7 @@ self_check(
         ),
         same_as_plain(
             gradients,
-            "fn may return a tuple. One backward for all its tensors that require a gradient.",
+            "fn may return a tuple. Run one backward for all its tensors that require a gradient.",
             "four results",
             several,
             x,
@@ -296,22 +299,26 @@ self_check(
         ),
         same_as_plain(kinds, "Return what fn returns.", "a tuple and its types", several, x, y),
         same_as_plain(
-            kinds, "A tuple of one tensor stays one.", "one in a tuple", lambda x: (x.exp(),), x
+            kinds,
+            "A tuple of one tensor stays a tuple.",
+            "one tensor in a tuple",
+            lambda x: (x.exp(),),
+            x,
         ),
         same_as_plain(
             of_parameters,
-            "torch.autograd.backward reaches parameters, those of a module among args, too. Leave "
+            "torch.autograd.backward also reaches the parameters of a module among args. Leave "
             "arguments as they are.",
             "parameters",
         ),
         Case(
             (checkpoint,),
             (2, 4, 2),
-            "Each checkpoint calls fn once in forward, once in backward, once under no_grad.",
+            "Each checkpoint calls fn once in forward and once in backward, and once under no_grad.",
             wrong={
                 (2, 2, 2): "Backward has to call fn again: forward keeps nothing.",
                 (2, 5, 2): "Call fn on kept_arguments(ctx): on the arguments themselves, backward "
-                "goes on into the first checkpoint.",
+                "continues into the first checkpoint.",
             },
             function=calls,
             label="calls of fn, two checkpoints in a row",
@@ -323,7 +330,7 @@ self_check(
             "gradient",
         ),
         same_as_plain(drawn, "Forward leaves the RNG as fn left it.", "after forward", "between"),
-        same_as_plain(drawn, "Backward puts the RNG state back.", "after backward", "after"),
+        same_as_plain(drawn, "Backward restores the RNG state.", "after backward", "after"),
         Case(
             (checkpoint,),
             True,
@@ -334,7 +341,7 @@ self_check(
         Case(
             (checkpoint, True),
             True,
-            "Let go of the second call's results and graph: keep nothing of them on ctx.",
+            "Release the second call's results and graph: don't keep them on ctx.",
             function=is_lean,
             label="at most 8 KiB kept after backward",
         ),
@@ -353,8 +360,8 @@ score("lab04-checkpoint", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-budget-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Out of memory
 #
-# Here is that chain, with 12 MiB besides parameters and input. `MemoryMeter` counts live bytes, and its
-# `budget_bytes` stops a run that takes more, as a full GPU does.
+# Here is that chain, with 12 MiB on top of parameters and input. `MemoryMeter` counts live bytes, and its
+# `budget_bytes` stops a run that takes more, as a full GPU would.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab04-budget", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -390,7 +397,7 @@ if predicted(predicted_peak_mib, question="How many MiB are live at the peak, wi
     plots.live_timelines(ax, curves, unit="MiB")
     show_figure(
         fig,
-        "Live MiB over operators. Keeping all is one mountain of about 18. With checkpoints, a jagged "
+        "Live MiB over operators. Keeping all makes one mountain of about 18. With checkpoints, a jagged "
         "climb to 6 in forward, then four small mountains of at most 10, one for each segment.",
     )
 
@@ -405,13 +412,14 @@ if predicted(predicted_peak_mib, question="How many MiB are live at the peak, wi
 # Backward begins with the *last* segment, which ran a moment ago. So don't checkpoint that one.
 #
 # Write `run_in_segments(layers, x, segment_length)`: run the layers in order, and return the last result.
-# - Cut from the front into segments of `segment_length`; the last segment takes what is left.
-# - Each segment but the last goes through your `checkpoint`, as *one* function.
+# - Cut from the front into segments of `segment_length`; the last segment takes the rest.
+# - Each segment but the last is *one* call of your `checkpoint`.
 # - `layers` is a list, an `nn.ModuleList` or an `nn.Sequential`; `x` requires a gradient.
 #
 # *Points:* all or nothing.
 #
-# *Example:* 8 layers in segments of 3 are layers 0 to 2, 3 to 5, and 6 to 7. Backward calls 0 to 5 again.
+# *Example:* 8 layers in segments of 3 make segments 0 to 2, 3 to 5, and 6 to 7. Backward reruns layers 0 to
+# 5.
 #
 # **Predict first.** 8 layers in segments of 4: how many of the 8 results are live after forward?
 
@@ -440,7 +448,7 @@ def run_in_segments(layers, x: torch.Tensor, segment_length: int) -> torch.Tenso
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab04-run_in_segments-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 4.2, segments
 class Noting(nn.Module):
-    """A layer that records its number in a list."""
+    """A layer that records its index in a list."""
 
     def __init__(self, number, calls):
         super().__init__()
@@ -452,7 +460,7 @@ class Noting(nn.Module):
 
 
 def called(n, k):
-    """Return the numbers of the layers that forward called, and those that backward did."""
+    """Return the indices of the layers called in forward and in backward."""
     seen = []
     layers = [Noting(number, seen) for number in range(n)]
     out = run_in_segments(layers, torch.ones(3, requires_grad=True), k)
@@ -495,12 +503,12 @@ self_check(
         Case(
             (6, 2),
             (list(range(6)), list(range(4))),
-            "A whole last segment isn't checkpointed.",
+            "A last segment of full length isn't checkpointed either.",
         ),
         Case(
             (7, 5),
             (list(range(7)), list(range(5))),
-            "Cut segments of 5 from the front. The last takes what is left, here 2.",
+            "Cut segments of 5 from the front. The last takes the rest, here 2.",
         ),
         Case((4, 4), (list(range(4)), []), "One segment: nothing runs again."),
         Case((3, 9), (list(range(3)), []), "A segment is never longer than the chain."),
@@ -544,18 +552,18 @@ score("lab04-run_in_segments", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-sqrt_rule-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 4.3 The square-root rule (core, 3 points, 19 minutes)
 #
-# How long should a segment be? With short segments many inputs wait. With long ones, recomputing one makes
-# many results live at once.
+# How long should a segment be? With short segments, many inputs stay live. With long ones, recomputing one
+# makes many results live at once.
 #
-# The unit is one layer's output; the chain's input is 1 unit too. `saved` is how many units one layer keeps for its
-# backward, its output included: 1 in the chain above, about 17 in a GPT layer. Gradients don't count. Take $n$
-# layers in segments of $k$ ($k > n$ means $n$), $s = \lceil n/k \rceil$ segments, and $r = n - (s-1)\,k$ layers in
-# the last.
+# The unit is one layer's output; the chain's input is 1 unit too. `saved` is how many units one layer keeps
+# for its backward, including its output: 1 in the chain above, about 17 in a GPT layer. Gradients don't
+# count. Cutting $n$ layers into segments of $k$ ($k > n$ means $n$) makes $s = \lceil n/k \rceil$ segments;
+# the last has $r = n - (s-1)\,k$ layers.
 # - **End of forward:** each segment's input is live (the chain's is the first), and everything the last segment saves.
-# - **Backward**, last segment first: a finished segment frees all it holds, its input too. Then the one before
-#   is recomputed: $s - 1$ inputs are live, and everything its $k$ layers save. Its last output counts among
-#   these, no longer as an input.
-# - With one segment nothing is recomputed.
+# - **Backward**, last segment first: a finished segment frees everything it holds, including its input. Then
+#   the previous one is recomputed: $s - 1$ inputs are live, and everything its $k$ layers save. Its last
+#   output is among these and no longer counts as an input.
+# - With one segment, nothing is recomputed.
 #
 # Write three functions of whole numbers:
 # - `peak_activations(n_layers, segment_length, saved=1)`: the peak, in units;
@@ -564,10 +572,10 @@ score("lab04-run_in_segments", globals())
 #
 # *Points:* one each.
 #
-# *Example:* $n = 8$, $k = 3$, so $s = 3$, $r = 2$. With `saved=1`, forward ends at $3 + 2 = 5$, and the second
-# segment is recomputed next to 2 inputs: $2 + 3 = 5$. The peak is 5, and 6 layers run again.
+# *Example:* $n = 8$, $k = 3$, so $s = 3$, $r = 2$. With `saved=1`, forward ends at $3 + 2 = 5$, and
+# recomputing the second segment adds 3 to 2 inputs: $2 + 3 = 5$. The peak is 5, and 6 layers run again.
 #
-# **Predict first.** GPT-3 has 96 layers of 17 units, 1633 with the input. $\sqrt{96} \approx 10$. Which
+# **Predict first.** GPT-3 has 96 layers of 17 units, 1633 with the input; $\sqrt{96} \approx 10$. Which
 # length is best, and what is its peak?
 
 # %%
@@ -577,7 +585,7 @@ predicted_least_peak = None  # your prediction, in units
 
 # %% nbgrader={"grade": false, "grade_id": "lab04-sqrt_rule-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def peak_activations(n_layers: int, segment_length: int, saved: int = 1) -> int:
-    """Return the most units that are live at once, the chain's input among them."""
+    """Return the most units that are live at once, including the chain's input."""
     ### BEGIN SOLUTION
     k = min(segment_length, n_layers)
     segments = math.ceil(n_layers / k)
@@ -597,7 +605,7 @@ def recomputed_layers(n_layers: int, segment_length: int) -> int:
 
 
 def best_segment_length(n_layers: int, saved: int = 1) -> int:
-    """Return a segment length whose peak is the least."""
+    """Return a segment length with the smallest peak."""
     ### BEGIN SOLUTION
     return min(range(1, n_layers + 1), key=lambda k: peak_activations(n_layers, k, saved))
     ### END SOLUTION
@@ -615,7 +623,7 @@ self_check(
         Case(
             (8, 3),
             5,
-            "The larger of two: forward's end, 3 + 2, and the second segment beside 2 inputs, 2 + 3.",
+            "The larger of two: forward's end, 3 + 2, and the second segment with 2 inputs, 2 + 3.",
             wrong={6: "While a segment is recomputed, only s - 1 inputs are live."},
         ),
         Case((5, 5), 6, "One segment: five outputs and the chain's input."),
@@ -627,31 +635,35 @@ self_check(
         ),
         Case((4, 4, 3), 13, "One segment: 4 layers of 3, and the chain's input."),
         Case((8, 3), 6, "The example runs 6 layers again.", function=recomputed_layers),
-        Case((8, 4), 4, "A whole last segment isn't recomputed.", function=recomputed_layers),
+        Case(
+            (8, 4), 4, "A last segment of full length isn't recomputed.", function=recomputed_layers
+        ),
         Case((5, 9), 0, "One segment: nothing runs again.", function=recomputed_layers),
         Case(
             (15,),
             7,
-            "Try every length and take one with the least peak.",
+            "Try every length and take one with the smallest peak.",
             wrong={9: "Return the length, not its peak."},
             function=least_peak,
         ),
         Case((24, 17), 41, "`saved` changes which length is best.", function=least_peak),
         Case((1,), 2, "One layer: one segment of it.", function=least_peak),
         Case((24, 11), 34, "A rounded root isn't always best.", function=least_peak),
-        Case((35,), 11, "Two lengths in a row may tie before a better one.", function=least_peak),
+        Case((35,), 11, "Two adjacent lengths may tie before a better one.", function=least_peak),
         *(
             Case(
                 (n,),
                 least,
-                "Try every length: peaks don't fall and rise once.",
+                "Try every length: peaks may fall and rise more than once.",
                 function=least_peak,
             )
             for n, least in ((80, 17), (195, 27))
         ),
     ],
 )
-if predicted(predicted_length, predicted_least_peak, question="GPT-3's best length and peak"):
+if predicted(
+    predicted_length, predicted_least_peak, question="what are GPT-3's best length and its peak?"
+):
     k = best_segment_length(96, 17)
     print(f"GPT-3: segments of {k}, a peak of {least_peak(96, 17)} units.")
     print(f"You predicted {predicted_length} and {predicted_least_peak}.")
@@ -666,11 +678,11 @@ score("lab04-sqrt_rule", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-u-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# With `saved` $= u$, the peak is about $n/k + ku$: least at $k = \sqrt{n/u}$, where it is $2\sqrt{nu}$. The
-# price is less than one more forward pass. The famous $\sqrt n$ is the case $u = 1$. Real layers save much more than
-# their output, so their segments are short: one or two layers.
+# With `saved` $= u$, the peak is about $n/k + ku$. It is smallest at $k = \sqrt{n/u}$, where it is
+# $2\sqrt{nu}$. The price is less than one more forward pass. The famous $\sqrt n$ is the case $u = 1$. Real
+# layers save much more than their output, so their segments are short: one or two layers.
 #
-# Now measured, on 36 layers through your `run_in_segments`, next to your `peak_activations`.
+# Next, compare your `peak_activations` with a measurement of 36 layers run by your `run_in_segments`.
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab04-u", "locked": true, "schema_version": 3, "solution": false, "task": false}
 lengths = [1, 2, 3, 4, 6, 9, 12, 18, 36]
@@ -689,29 +701,30 @@ for ax, times in zip(axes, (1, 6), strict=True):
     ax.set_xlabel(f"layers per segment (saved = {times})")
     above = [m - p for m, p in zip(measured, expected, strict=True)]
     print(
-        f"saved={times}: least at k = {lengths[measured.index(min(measured))]}, "
+        f"saved={times}: smallest at k = {lengths[measured.index(min(measured))]}, "
         f"measured {min(above):.1f} to {max(above):.1f} units above predicted"
     )
 show_figure(
     fig,
-    "Peak in units over segment length, predicted and measured, on two axes. With saved 1 a U with "
+    "Peak in units over segment length, predicted and measured, on two axes. With saved 1, a U with "
     "its bottom at 6. With saved 6 the bottom is at 2 and 3, and the right side far higher. Measured "
     "lies two to three units above predicted.",
 )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-u-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* Two **U**s, with their bottoms at $\sqrt{36} = 6$ and near $\sqrt{36/6} \approx 2.4$.
-# The measured peak is two or three units above the prediction because of gradients: those of an operation's output
-# and input are live together, and an `autograd.Function` also holds the one that came in until it returns.
+# The measured peak is two or three units above the prediction because of gradients: those of an operation's
+# output and input are live together, and an `autograd.Function` also holds its incoming gradient until it
+# returns.
 #
-# **Further down, at a price:** a segment that is recomputed may be cut again (*nested* checkpoints). If you
-# keep the chain's input alone, and run all layers from the start for each step of backward, the peak
-# doesn't grow with $n$, and the work is $O(n^2)$.
+# **Even lower, at a price:** you can cut a recomputed segment again (*nested* checkpoints). If you keep only
+# the chain's input and run all layers from the start for each step of backward, the peak doesn't grow with
+# $n$, but the work is $O(n^2)$.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-sliders-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play
 #
-# These sliders call your `peak_activations`. With more saved per layer, where does the best length go?
+# These sliders call your `peak_activations`. When layers save more, how does the best length change?
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab04-sliders", "locked": true, "schema_version": 3, "solution": false, "task": false}
 segment_sliders(peak_activations)
@@ -720,18 +733,19 @@ segment_sliders(peak_activations)
 # ## 4.4 Find the leak (core, 2 points, 12 minutes)
 #
 # `leaky_step`, a checkpointed training step, logs the mean square of each layer's output with *hooks*:
-# functions that torch calls after each run of a layer. The results are right, the memory isn't. Copy
-# `leaky_step` as `step_with_log(layers, x)`, and fix it.
+# functions that torch calls after each run of a layer. The results are correct, but the memory use isn't. Copy
+# `leaky_step` as `step_with_log(layers, x)` and fix it.
 # - It returns the same numbers, leaves the same gradients, and leaves no hook on the layers.
-# - With 16 layers its peak is at most 14 times the bytes of `x`, `x` included, even when it is called again.
-# - The layers run through `torch.utils.checkpoint.checkpoint`, as they do now. It checks that the second run of a
-#   segment, its hooks included, saves as many tensors as the first.
+# - With 16 layers, its peak is at most 14 times the bytes of `x`, including `x`, even when it is called
+#   again.
+# - The layers run through `torch.utils.checkpoint.checkpoint`, as they do now. It checks that a segment's
+#   second run, including hooks, saves as many tensors as the first.
 #
 # *Points:* same results 1, peak 1.
 #
-# *Example:* two layers that return 1s and 2s give `[1.0, 4.0]`.
+# *Example:* for two layers that return 1s and 2s, the log is `[1.0, 4.0]`.
 #
-# **Predict first.** 16 layers, three steps: how many times `x` is `leaky_step`'s peak?
+# **Predict first.** After three steps on 16 layers, how many times `x` is `leaky_step`'s peak?
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab04-leak", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -762,7 +776,7 @@ predicted_leaky_peak = None  # your prediction, in units of x
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab04-leak_measured", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def peak_of(step, n_steps):
-    """Return the peak of n steps on the same layers, in units of x, x included."""
+    """Return the peak of n steps on the same layers, in units of x and including x."""
     layers, x = new_chain(16)
     x.requires_grad_(False)
     with MemoryMeter(DEVICE).track(layers, x) as meter:
@@ -771,7 +785,7 @@ def peak_of(step, n_steps):
     return (meter.peak_bytes - meter.baseline_bytes) / x.nbytes + 1
 
 
-if predicted(predicted_leaky_peak, question="the peak of three steps, in units of x?"):
+if predicted(predicted_leaky_peak, question="what is the peak of three steps, in units of x?"):
     for n_steps in (1, 2, 3):
         print(f"steps: {n_steps}, a peak of {peak_of(leaky_step, n_steps):.0f} times x")
     print(f"You predicted {predicted_leaky_peak} for three.")
@@ -809,7 +823,7 @@ def mended(layers, x):
         return step_with_log(layers, x)
     except torch.utils.checkpoint.CheckpointError:
         raise RuntimeError(
-            "a segment saved other tensors in its second run. Either a hook computes with a graph "
+            "a segment saved different tensors in its second run. Either a hook computes with a graph "
             "(use output.detach()), or it is gone by then: remove hooks after backward"
         ) from None
 
@@ -868,7 +882,7 @@ self_check(
         Case(
             (mended,),
             gradients_left(leaky_step),
-            "The gradients are those of the code above.",
+            "The gradients must be the same as in the code above.",
             label="gradients",
             function=gradients_left,
         ),
@@ -918,19 +932,19 @@ score("lab04-find_the_leak", globals())
 # - **The price:** backward takes about as long as two forwards. With every layer recomputed, a step takes the time
 #   of four forwards instead of three.
 # - **`torch.utils.checkpoint.checkpoint(fn, *args, use_reentrant=False)`** takes any arguments, restores RNG
-#   states (the GPU's too), and stops recomputing as soon as it has what it needs. `use_reentrant=True` is 4.1's
+#   states (also the GPU's), and stops recomputing once it has what it needs. `use_reentrant=True` is 4.1's
 #   `autograd.Function`: if no argument requires a gradient, the parameters get none.
-# - **Hugging Face:** `model.gradient_checkpointing_enable()` makes each layer a segment: a peak of 113 units for
-#   GPT-3, against 82 for segments of two.
+# - **Hugging Face:** `model.gradient_checkpointing_enable()` makes each layer a segment: GPT-3's peak is 113
+#   units, against 82 for segments of two.
 #
 # **When not to:** if it fits, recomputing buys nothing. If parameters and optimizer state alone exceed the
-# memory, it can't help. If the function isn't repeatable (batch norm's statistics, a counter), it does harm. Flash
-# attention and fused GELU have done the cheapest part already.
+# memory, it can't help. If the function isn't repeatable (batch norm's statistics, a counter), it does harm.
+# Flash attention and fused GELU already do the cheapest part.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 4.5 In your own words (core, 2 points, 8 minutes)
 #
-# A friend trains a transformer with every layer a segment. Her GPU is 40% full, and a step takes 1.3 seconds.
+# A friend trains a transformer, checkpointing every layer. Her GPU is 40% full, and a step takes 1.3 seconds.
 # "I ran out of memory once, so I switched it on." In three or four sentences: what do you advise, in which
 # order, and how long should a step take in the end?
 
@@ -950,21 +964,22 @@ score("lab04-find_the_leak", globals())
 #   equals the first, random numbers included.
 # - The best segment has about $\sqrt{n/u}$ layers, and the peak falls to about $2\sqrt{nu}$.
 # - A tensor lives as long as anything refers to it: a list, a hook, a graph.
-# - The goal isn't the least memory, but the least *time* that fits. How to plan for that is 4.7.
+# - The goal isn't the least memory, but the least *time* that fits. Exercise 4.7 plans for that.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-saved_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 4.6 What does backward wait for? (stretch, 3 points, 9 minutes)
 #
-# $y = x^2$ saves $x$, since its derivative is $2x$. $y = e^x$ saves $y$. $y = x + 1$ saves nothing. The stub collects,
-# in `held`, a `Saved` object for each tensor that is saved in the graph of `fn`'s result.
+# $y = x^2$ saves $x$, since its derivative is $2x$. $y = e^x$ saves $y$. $y = x + 1$ saves nothing. In
+# `held`, the stub collects a `Saved` object for each tensor that the graph of `fn`'s result saves.
 #
 # Finish `saved_bytes(fn, *inputs)`: the bytes that the graph holds once `fn` has returned.
-# - Count whole storages, `tensor.untyped_storage().nbytes()`, each once. A storage's `data_ptr()` tells it from
-#   others; `tensor.data_ptr()` doesn't, because slices begin elsewhere.
-# - Leave out each `nn.Parameter`, and views of one: a view's `_base` is the tensor that it is a view of; other
-#   tensors have None there. Everything else counts: inputs, results, buffers.
+# - Count whole storages, `tensor.untyped_storage().nbytes()`, each once. A storage's `data_ptr()` identifies
+#   it; `tensor.data_ptr()` doesn't, because slices begin elsewhere.
+# - Leave out each `nn.Parameter` and its views: a view's `_base` is the tensor that it views; other tensors
+#   have None there. Everything else counts: inputs, results, buffers.
 #
-# *Points:* all or nothing. *Example:* with 1000 float32 values, `x * x` saves `x` twice, one storage: 4000 bytes.
+# *Points:* all or nothing. *Example:* with 1000 float32 values, `x * x` saves `x` twice, in one storage: 4000
+# bytes.
 #
 # **Predict first.** GELU can be written out with `tanh`, or called as `F.gelu`. How many times the bytes of `x`
 # does each save?
@@ -981,13 +996,13 @@ class Saved:
     """One tensor that an operation saved."""
 
     def __init__(self, tensor):
-        self.tensor = tensor.detach()  # the tensor itself may hold the graph that holds this object
-        self.base = tensor._base  # which a detached tensor has lost
+        self.tensor = tensor.detach()  # the tensor could hold the graph that holds this object
+        self.base = tensor._base  # a detached tensor loses it
         self.is_parameter = isinstance(tensor, nn.Parameter)  # False for a view of one
 
 
 def saved_bytes(fn, *inputs) -> int:
-    """Return the bytes of storages that the graph of fn(*inputs) holds, parameters left out."""
+    """Return the bytes of storages that the graph of fn(*inputs) holds, without parameters."""
     references = []  # weak references: they find a Saved object only while a graph holds it
 
     def pack(tensor):
@@ -997,7 +1012,7 @@ def saved_bytes(fn, *inputs) -> int:
         return saved
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved.tensor):
-        result = fn(*inputs)  # tensors it doesn't lead to are gone here
+        result = fn(*inputs)  # tensors that it doesn't reach are gone now
     held = [saved for saved in (reference() for reference in references) if saved is not None]
     ### BEGIN SOLUTION
     storages = [
@@ -1054,14 +1069,14 @@ self_check(
             4000,
             "A view keeps its whole storage.",
             "a slice",
-            wrong={0: "Leave out views of an nn.Parameter only: this is a view of an input."},
+            wrong={0: "Leave out only views of an nn.Parameter: this is a view of an input."},
         ),
         saves(
             lambda x: x[:9] ** 2 + x[9:18] ** 2,
             4000,
             "Both slices keep all of x.",
             "two slices",
-            wrong={8000: "Tell storages apart by untyped_storage().data_ptr()."},
+            wrong={8000: "Identify storages by untyped_storage().data_ptr()."},
         ),
         saves(
             lambda rows: rows @ rows.T,
@@ -1069,7 +1084,7 @@ self_check(
             "rows and its transpose are one storage.",
             "rows @ rows.T",
             rows,
-            wrong={1280: "Tell storages apart by untyped_storage().data_ptr() alone."},
+            wrong={1280: "Identify storages by untyped_storage().data_ptr() alone."},
         ),
         saves(
             lambda rows: F.linear(rows, weight),
@@ -1084,24 +1099,24 @@ self_check(
         saves(
             lambda rows: rows[:4] * scaled.scale.view(1, 20) + (rows + 1)[:4] ** 2,
             720,
-            "80 bytes of the buffer and 640 of rows + 1, both by a view. Only parameters stay out.",
+            "80 bytes of the buffer and 640 of rows + 1, each through a view. Leave out only parameters.",
             "views of a buffer and of a result",
             rows,
         ),
         saves(
             lambda rows: F.embedding(torch.arange(9), rows.double().view(20, 8)) ** 2,
             648,
-            "9 times 8 float64 of 8 bytes, and 9 integers of 8, the index.",
+            "9 x 8 float64 values of 8 bytes, and the index: 9 integers of 8 bytes.",
             "float64 and an index",
             rows,
         ),
         saves(
             drops_branches,
             8000,
-            "x * x holds x, and tanh its result, perhaps where exp's was. The others left nothing.",
+            "x * x holds x, and tanh its result, perhaps at the address of exp's. The rest left nothing.",
             "dropped branches",
             wrong={
-                0: "Hold on to fn's result until you have counted.",
+                0: "Keep fn's result alive until you have counted.",
                 12000: "exp's graph is gone.",
             },
         ),
@@ -1128,29 +1143,28 @@ score("lab04-saved_bytes", globals())
 # In an image network, the first layers have huge outputs and the last ones tiny ones. And a GPU has only so
 # much memory. **The goal is the least time that fits.**
 #
-# Each stage has a `forward_time`, `saved_bytes` (everything it keeps for backward, its output included) and
-# `output_bytes`. A *plan* is a list of strictly increasing indices, each **ending** a segment: `[2, 5]` of 8
-# stages makes segments 0 to 2, 3 to 5, 6 to 7. `[]` is one segment. The last one isn't recomputed.
+# Each stage has a `forward_time`, `saved_bytes` (everything it keeps for backward, including its output) and
+# `output_bytes`. A *plan* is a list of strictly increasing indices, each **ending** a segment: `[2, 5]` cuts
+# 8 stages into segments 0 to 2, 3 to 5, and 6 to 7. `[]` is one segment. The last isn't recomputed.
 # - **Peak:** the largest, over all segments $a \ldots b$, of the `output_bytes` of plan indices below $a$ plus
 #   the `saved_bytes` of $a \ldots b$.
-# - **Time:** `forward_time` of every stage, and again of every stage up to the plan's last index.
+# - **Time:** every stage's `forward_time`, plus that of every stage up to the plan's last index again.
 #
-# Write `plan(stages, budget_bytes)`: a plan of least time whose peak is at most the budget; ValueError if there
-# is none. At most 24 stages; trying all $2^{24}$ plans takes too long.
+# Write `plan(stages, budget_bytes)`: the fastest plan whose peak is at most the budget. Raise `ValueError` if
+# none exists. With up to 24 stages, trying all $2^{24}$ plans takes too long.
 #
 # *Points:* all plans fit 2, within 1.2 times the least time 2, least time 1.
 #
 # *Example:* stages (time, saved, output) (1, 4, 2), (1, 4, 1), (1, 4, 2), and a budget of 9. `[]` peaks at 12,
 # `[0]` at $\max(4, 2 + 8) = 10$, `[1]` at $\max(8, 1 + 4) = 8$. So `[1]`: $3 + 2 = 5$.
 #
-# Only the *last* index decides the time. So the stub goes through the indices. Of all plans that end with
-# $j$ and fit so far, `least[j]` remembers the one whose kept outputs take the fewest bytes, $j$'s included, as a
-# pair (these bytes, plan).
-# For each $i < j$, `least[i]` and the segment $i + 1 \ldots j$ make a candidate. You write this step, and
-# then choose the plan.
+# Only the *last* index decides the time, so the stub goes through the indices. Of all plans that end with $j$
+# and fit so far, `least[j]` remembers the one whose kept outputs (including $j$'s) take the fewest bytes, as
+# a pair (bytes, plan). For each $i < j$, `least[i]` and the segment $i + 1 \ldots j$ make a candidate. You
+# write this step, then choose the plan.
 #
-# **Predict first.** The chain below saves 1158 MiB. Segments of 4 need 592 MiB and take 202 units of time; without
-# checkpoints it takes 114. How long does the best plan within 592 MiB take?
+# **Predict first.** The chain below saves 1158 MiB. Segments of 4 need 592 MiB and take 202 units of time;
+# without checkpoints, it's 114. How long does the best plan within 592 MiB take?
 
 # %%
 predicted_time = None  # your prediction, between 114 and 202
@@ -1223,7 +1237,7 @@ three = [Stage(1, 4, 2), Stage(1, 4, 1), Stage(1, 4, 2)]
 others = [Stage(1, 2, 2), Stage(1, 4, 1), Stage(5, 3, 2)]
 huge = [Stage(1, 4 * 10**10, output * 10**10) for output in (2, 1, 2)]
 quick = [Stage(0.125, 4, output) for output in (2, 1, 1, 2)]
-too_large = {"too large": "A segment joins a plan only if it fits beside the outputs kept before."}
+too_large = {"too large": "A segment joins a plan only if it fits with the outputs kept before it."}
 # Here two small outputs cost less than a large one.
 detour = [
     Stage(*row) for row in ((1, 8, 1), (1, 9, 5), (1, 6, 1), (0, 6, 1), (20, 2, 1), (1, 14, 1))
@@ -1234,20 +1248,25 @@ self_check(
         Case(
             (three, 12),
             3,
-            "All fits: nothing is recomputed.",
+            "Everything fits: nothing is recomputed.",
             label="the example, 12 bytes",
             wrong={4: "A peak that equals the budget fits."},
         ),
-        Case((three, 9), 5, "[1] takes 5.", label="the example, 9 bytes", wrong=too_large),
+        Case((three, 9), 5, "The plan [1] takes 5.", label="the example, 9 bytes", wrong=too_large),
         Case(
             (others, 9),
             7,
-            "All fits. Does your function remember a plan for other stages?",
+            "Everything fits. Does your function remember a plan for other stages?",
             label="three other stages, 9 bytes",
             wrong=too_large,
         ),
         *(
-            Case((huge, budget), 5, "Sizes are bytes: gigabytes, too.", label="three huge stages")
+            Case(
+                (huge, budget),
+                5,
+                "Sizes are in bytes, and may be gigabytes.",
+                label="three huge stages",
+            )
             for budget in (9 * 10**10, 8 * 10**10 - 1)
         ),
         Case((quick, 12), 0.75, "Times needn't be whole numbers.", label="four quick stages"),
@@ -1272,7 +1291,7 @@ self_check(
         ),
     ],
 )
-if predicted(predicted_time, question="the best plan's time in 592 MiB"):
+if predicted(predicted_time, question="how long does the best plan take?"):
     print(f"592 MiB: a time of {time_of_plan(image_net, 592)}; you predicted {predicted_time}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab04-plan", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
@@ -1286,8 +1305,8 @@ score("lab04-plan", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-tradeoff-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### The price of memory
 #
-# The least time for each budget: equal segments, your plans, and two optima. The *nested optimum* may cut a
-# recomputed segment again, and keep all of some stages (Beaumont and others, 2019).
+# Here is the least time for each budget: equal segments, your plans, and two optima. The *nested optimum* may
+# cut a recomputed segment again, and keep all of some stages (Beaumont and others, 2019).
 
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab04-tradeoff", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -1313,7 +1332,7 @@ def equal_segments(stages, budget):
     return min(fitting, key=lambda kept: plan_time(stages, kept))
 
 
-if predicted(predicted_time, question="the best plan's time in 592 MiB"):
+if predicted(predicted_time, question="how long does the best plan take?"):
     budgets = range(200, 1160, 2)
     curves = {
         "equal segments": staircase(equal_segments, budgets),
@@ -1325,18 +1344,18 @@ if predicted(predicted_time, question="the best plan's time in 592 MiB"):
     plots.time_against_memory(ax, curves, unit="MiB")
     show_figure(
         fig,
-        "Time over budget, four falling staircases. Equal segments lie far above the others. Your "
+        "Time over budget, four falling staircases. Equal segments are far above the others. Your "
         "plan and the kept-set optimum are one line; the nested optimum reaches smaller budgets.",
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-tradeoff-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* With 592 MiB equal segments take 202, your plan 142: it recomputes the first four
-# stages only, where the bytes are. The nested optimum fits from 256 MiB on.
+# *What the picture shows.* With 592 MiB, equal segments take 202, your plan 142: it recomputes only the first
+# four stages, where the bytes are. The nested optimum fits from 256 MiB on.
 #
 # ### Does it hold?
 #
-# 12 real stages: your `saved_bytes` measures, your `plan` decides, your `checkpoint` runs, and the meter's budget
-# stops what exceeds it. Gradients get room on top: those of parameters, and three of the widest result.
+# Try 12 real stages: your `saved_bytes` measures, your `plan` decides, your `checkpoint` runs, and the meter
+# stops what exceeds its budget. Gradients get extra room: the parameters', and three of the widest result's.
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab04-real", "locked": true, "schema_version": 3, "solution": false, "task": false}
 WIDTHS = [64, 512, 384, 512, 96, 256, 320, 256, 64, 160, 128, 96, 32]
@@ -1344,7 +1363,7 @@ ROWS = 3072
 
 
 class Widen(nn.Module):
-    """Two linear layers with tanh; the inner one is as wide as the wider end."""
+    """Two linear layers with tanh; the layer between them is as wide as the wider end."""
 
     def __init__(self, before, after):
         super().__init__()
@@ -1410,20 +1429,20 @@ for name, kept in arms.items():
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab04-recompute_attention-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 4.8 Attention only (stretch, 3 points, 8 minutes)
 #
-# The best cut may lie *inside* a layer. Standard attention keeps its probabilities: $a\,b\,s^2$ values, for $a$
-# heads, batch $b$ and $s$ tokens. Recomputing them is cheap: for GPT-3, Korthikanti and others (2022) save 70% of
-# the activations for 2.7% more operations. They call it *selective recomputation*.
+# The best cut may be *inside* a layer. Standard attention keeps its probabilities: $a\,b\,s^2$ values for $a$
+# heads, batch $b$ and $s$ tokens. Recomputing them is cheap: for GPT-3, Korthikanti and others (2022) save
+# 70% of the activations for 2.7% more operations. They call it *selective recomputation*.
 #
 # A block has `norm1`, `attention`, `norm2` and `mlp`. `block(x)` computes `a = x + attention(norm1(x))` and returns
-# `a + mlp(norm2(a))`. Write `recompute_attention_only(block, x)`: it returns the same, keeps none of attention's
-# probabilities, and runs the MLP once. Call the block's parts, and leave the block unchanged. You may use your
-# `checkpoint`, or `torch.utils.checkpoint.checkpoint` by this full name.
+# `a + mlp(norm2(a))`. Write `recompute_attention_only(block, x)`: it returns the same result, keeps none of
+# attention's probabilities, and runs the MLP once. Call the block's parts, and leave the block unchanged. Use
+# your `checkpoint`, or `torch.utils.checkpoint.checkpoint` by its full name.
 #
 # *Points:* gradients 1, kept bytes 1, what is recomputed 1.
 #
 # *Example:* $b = 1$, $s = 128$, 8 heads: the probabilities are $8 \cdot 128^2$ float32 values, 512 KiB.
 #
-# **Predict first.** A block with width 64, 8 heads and 512 tokens: how many times fewer bytes does it keep?
+# **Predict first.** How many times fewer bytes does a block with width 64, 8 heads and 512 tokens keep?
 
 # %%
 predicted_ratio = None  # your prediction, a number
@@ -1472,14 +1491,18 @@ plain = block_run(lambda block, x: block(x))
 self_check(
     own,
     [
-        Case(("result",), plain["result"], "The result is the block's."),
+        Case(("result",), plain["result"], "The result must equal the block's."),
         Case(
             ("gradients",),
             plain["gradients"],
             "Gradients of x and all parameters.",
             label="gradients",
         ),
-        Case(("unchanged",), True, "Leave the block's settings as they are, and no hooks on it."),
+        Case(
+            ("unchanged",),
+            True,
+            "Leave the block's settings as they are, and leave no hooks on it.",
+        ),
         Case(("gelu",), 1, "The MLP runs once."),
         Case(("softmax",), 2, "Attention runs in forward, and again in backward."),
         Case(
@@ -1517,13 +1540,15 @@ score("lab04-recompute_attention", globals())
 # `lab04.gpu_stack()` returns 16 transformer blocks on the GPU, and an input: width 1024, 8 sequences of 1024 tokens,
 # float32. It takes up to 10 GiB. Write `measure(segment_length)`: run the stack through your
 # `run_in_segments` and `.sum().backward()`, and return `(seconds, peak_bytes)` of one such step.
-# - First make the stack and run two steps. Free gradients after each: `layers.zero_grad()`, `x.grad = None`.
+# - First make the stack and run two steps. Free the gradients after each: `layers.zero_grad()`, `x.grad =
+#   None`.
 # - Call `torch.cuda.synchronize()` before you read the clock, at the start and at the end.
 # - Read the peak with `torch.cuda.reset_peak_memory_stats()` and `torch.cuda.max_memory_allocated()`; parameters
 #   count.
 #
-# *Points:* for segments of 16, 8, 4 and 1, peaks within 15% and times within a factor of 1.35 of the grader's own, and
-# the fastest checkpointed length takes under 1.45 times a step without checkpoints. *Example:* `measure(16)` keeps all.
+# *Points:* for segments of 16, 8, 4 and 1, peaks within 15% and times within a factor of 1.35 of the grader's
+# own, and the fastest checkpointed length under 1.45 times a step without checkpoints. *Example:*
+# `measure(16)` keeps everything.
 #
 # **Predict first.** How much longer, in percent, does a step take with segments of 4?
 
@@ -1559,7 +1584,7 @@ def measure(segment_length: int) -> tuple[float, int]:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab04-gpu_tradeoff-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 4.9, time against memory on a GPU
 def relative(k):
-    """Return whether seconds and bytes are plausible, and whether the peak is within measure(16)'s."""
+    """Return whether seconds and bytes are plausible, and whether the peak is at most measure(16)'s."""
     seconds, peak_bytes = measure(k)
     whole = found.setdefault(16, measure(16))
     found[k] = seconds, peak_bytes
@@ -1571,7 +1596,10 @@ found = {}
 if torch.cuda.is_available():
     self_check(
         relative,
-        [Case((k,), (True, True), "Seconds? Bytes? Peak reset?") for k in (16, 8, 4, 2, 1)],
+        [
+            Case((k,), (True, True), "Are these seconds and bytes? Did you reset the peak?")
+            for k in (16, 8, 4, 2, 1)
+        ],
     )
     if predicted(predicted_overhead, question="How much longer, in percent?"):
         overhead = 100 * (found[4][0] / found[16][0] - 1)

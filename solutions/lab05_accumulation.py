@@ -16,12 +16,12 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 5: gradient accumulation
 #
-# The batch you want doesn't fit. But the gradient of a batch is a mean over its samples, and you can add up
+# The batch you want doesn't fit. But the gradient of a batch is a mean over its samples, and you can compute
 # a mean piece by piece. So run small *micro-batches* one after another, add up their gradients, and step
 # once.
 #
-# The idea takes one sentence, and many libraries got it wrong for years. The memory comes out right at
-# once. The gradient doesn't, and nothing crashes.
+# The idea takes one sentence, and many libraries got it wrong for years. Most first attempts get the memory
+# right but the gradient wrong, and nothing crashes.
 #
 # **You will be able to**
 # - accumulate a batch's gradient exactly, with a short last micro-batch and with tokens that don't count;
@@ -61,16 +61,16 @@ from peakmem.meter import MemoryMeter
 
 peakmem.lab("lab05_accumulation")
 if lab05.device() == "cuda":
-    print("Bytes are those that torch's allocator hands out; seconds are the GPU's.")
+    print("Bytes are those that torch's allocator hands out; times are measured on the GPU.")
 else:
-    print("Here main memory stands in for the GPU's, and a budget of 24 MiB for its size.")
-_ = measured_peak(2)  # libraries allocate their workspaces now, not during a measurement
+    print("Here, main memory with a budget of 24 MiB stands in for the GPU's memory.")
+_ = measured_peak(2)  # makes libraries allocate their workspaces now, not during a measurement
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-too-large-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### A batch that does not fit
 #
 # `measured_peak` runs one *update* of a small GPT: forward and backward of a batch, then a step of Adam. A
-# meter counts the bytes that are *live*, held by some tensor. Given a budget, the meter stops the run at the
+# meter counts the *live* bytes, those that some tensor holds. Given a budget, the meter stops the run at the
 # first operator that exceeds it, as a full GPU does.
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab05-too-large", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -92,17 +92,17 @@ except peakmem.OutOfMemory as error:
 # \nabla L = \sum_k \frac{n_k}{B} \nabla L_k .$$
 #
 # torch does the adding: `backward()` *adds* to `.grad`. It also frees the saved tensors, so the next
-# micro-batch finds their memory free again, as long as nothing holds on to the last one.
+# micro-batch can reuse their memory, as long as nothing else keeps the last one alive.
 #
 # Write `accumulate_gradients`: it adds the gradient of the full batch's mean loss to the parameters' `.grad`,
 # and returns that loss.
 # - `loss_fn(outputs, targets)` is the *mean* loss of the samples it gets.
 # - The model gets at most `micro_batch` samples at a time. The last micro-batch may be shorter.
-# - `.grad` may hold something already: keep it, and add yours.
+# - `.grad` may already hold a gradient: keep it, and add yours.
 # - Return a plain number: a loss tensor holds its graph until backward has run on it.
 #
-# **Convention:** no optimizer step, no clearing; model, mode (`train()` or `eval()`) and data stay as they are. The peak above the start
-# may be at most twice that of one micro-batch.
+# **Convention:** don't step the optimizer or clear gradients, and leave the model, its mode (`train()` or
+# `eval()`) and the data as they are. Memory may rise at most twice as far as for one micro-batch.
 #
 # *Points:* gradients and memory with equal micro-batches 2, a short last one 1, existing gradients and the loss 1.
 #
@@ -139,13 +139,13 @@ def accumulate_gradients(
 # (gradient, loss) of a model of one weight, for the samples 1, 2, ...
 accumulated = lab05.accumulated(accumulate_gradients)
 said = {
-    "a tensor came back": "return a number, loss.item()",
+    "a tensor came back": "return a number: loss.item()",
     "no loss came back": "return the batch's mean loss",
     "no gradient": "call backward() on each micro-batch's loss",
-    "a hook is left": "take your hooks away: later gradients go through them, too",
-    "the weight has changed": "no optimizer step belongs in here",
+    "a hook is left": "remove your hooks: later gradients go through them, too",
+    "the weight has changed": "don't step an optimizer in here",
     "the model's mode has changed": "the mode is the caller's to set: no train() or eval()",
-    "requires_grad has changed": "leave data, model and the recording of gradients as they are",
+    "requires_grad has changed": "leave the data, the model and gradient recording as they are",
 }
 self_check(
     accumulated,
@@ -157,13 +157,16 @@ self_check(
             label="4 samples by 2",
             wrong=said
             | {
-                (30.0, 15.0): "two micro-batches, and each counts in full: weigh them",
-                (30.0, 7.5): "the loss is right; in the gradient each counts in full: weigh it",
-                (7.5, 3.75): "L_k is a mean already: weigh it by n_k / B, not by 1 / B",
+                (30.0, 15.0): "both micro-batches count in full: weigh them",
+                (
+                    30.0,
+                    7.5,
+                ): "the loss is right, but each micro-batch's gradient counts in full: weigh it",
+                (7.5, 3.75): "L_k is already a mean: weigh it by n_k / B, not by 1 / B",
                 (25.0, 15.0): "only the last micro-batch is left: don't clear between them",
-                (15.0, 15.0): "the gradient is right; the loss is a sum of means: weigh it too",
-                (15.0, 12.5): "the gradient is right; the loss is the last micro-batch's",
-                (60.0, 30.0): "the model is in evaluation mode: no train() in here",
+                (15.0, 15.0): "the gradient is right, but the loss is a sum of means: weigh it too",
+                (15.0, 12.5): "the gradient is right, but the loss is the last micro-batch's",
+                (60.0, 30.0): "the model is in evaluation mode: don't call train()",
             },
         ),
         Case(
@@ -172,11 +175,17 @@ self_check(
             "the last micro-batch has one sample, so it weighs 1/5",
             label="5 samples by 2",
             wrong={
-                (26.6667, 13.3333): "the last one has a single sample: it weighs 1/5, not 1/3",
-                (26.6667, 11.0): "the loss is right; in the gradient the last one weighs 1/3",
-                (15.0, 7.5): "the last micro-batch, of one sample, is left out",
-                (12.0, 6.0): "the last micro-batch, of one sample, is left out",
-                (32.0, 16.0): "the last one has len(x) samples, and not micro_batch",
+                (
+                    26.6667,
+                    13.3333,
+                ): "the last micro-batch has a single sample: it weighs 1/5, not 1/3",
+                (
+                    26.6667,
+                    11.0,
+                ): "the loss is right, but in the gradient the last micro-batch weighs 1/3",
+                (15.0, 7.5): "you left out the last micro-batch, of one sample",
+                (12.0, 6.0): "you left out the last micro-batch, of one sample",
+                (32.0, 16.0): "the last micro-batch has len(x) samples, not micro_batch",
             },
         ),
         Case(
@@ -186,7 +195,7 @@ self_check(
         Case(
             (5, 3, 22.0),
             (44.0, 11.0),
-            "22 was there, and stays: add to .grad",
+            "the gradient of 22 was there before: add to .grad",
             label="a gradient of 22 is there",
             wrong={(22.0, 11.0): "the old gradient is lost: add to .grad, don't clear it"},
         ),
@@ -196,7 +205,7 @@ self_check(
             "the mode is the caller's to set",
             {"training": True},
             label="in training mode",
-            wrong=said | {(22.0, 11.0): "the model is in training mode: no eval() in here"},
+            wrong=said | {(22.0, 11.0): "the model is in training mode: don't call eval()"},
         ),
         Case(
             (4, 2),
@@ -208,7 +217,7 @@ self_check(
         Case(
             (),
             "as for one",
-            "call backward() before the next micro-batch starts, and keep numbers only",
+            "call backward() before the next micro-batch starts, and keep only numbers",
             label="memory of eight micro-batches",
             function=lab05.rise_of(accumulate_gradients),
         ),
@@ -232,8 +241,8 @@ score("lab05-accumulate_gradients", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-fits-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### The batch fits
 #
-# Now the batch of 32 under the budget that stopped it. `accumulate_gradients` leaves weights, gradients and Adam's
-# moments as they are and cuts the activations.
+# Now run the batch of 32 under the budget that stopped it. `accumulate_gradients` needs the same weights,
+# gradients and moments, but fewer activations.
 #
 # **Predict first.** Weights take 1.67 MiB, so weights, gradients and moments take 6.7; all 32 samples at once took
 # about 47. How many times smaller is the *whole* peak with micro-batches of 1 than with 8?
@@ -243,13 +252,13 @@ predicted_fall = None  # your prediction, a number
 
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab05-fits", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# The peaks of 32 samples by your micro-batches, and how far the gradients differ
+# The peaks of 32 samples in your micro-batches, and how far the gradients differ
 def by_micro_batches(m):
     """Return a backward of the whole batch, m samples at a time, using your function."""
     return lambda model, tokens, labels: accumulate_gradients(model, mean_loss, tokens, labels, m)
 
 
-if predicted(predicted_fall, question="the peak with 8 over the peak with 1?"):
+if predicted(predicted_fall, question="how many times smaller is the peak with 1?"):
     for m in (BATCH, 8, 4, 1):
         try:
             print(
@@ -258,7 +267,9 @@ if predicted(predicted_fall, question="the peak with 8 over the peak with 1?"):
         except peakmem.OutOfMemory:
             print(f"{BATCH} samples, {m:2} at a time: out of memory")
     fall = measured_peak(BATCH, by_micro_batches(8)) / measured_peak(BATCH, by_micro_batches(1))
-    print(f"From 8 to 1 the peak falls {fall:.1f} times; you predicted {predicted_fall}.")
+    print(
+        f"With 1, the peak is {fall:.1f} times smaller than with 8; you predicted {predicted_fall}."
+    )
 
     gradients = []
     for m in (BATCH, 8):
@@ -271,8 +282,8 @@ if predicted(predicted_fall, question="the peak with 8 over the peak with 1?"):
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-saves-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# A model that doesn't fit with one sample doesn't fit with any number of micro-batches. Did small micro-batches
-# run out of memory, too? Then check that each one calls `backward()` before the next one starts.
+# A model that doesn't fit with one sample doesn't fit with any number of micro-batches. If small
+# micro-batches ran out of memory too, check that each one calls `backward()` before the next one starts.
 #
 # ### What does it cost?
 #
@@ -285,15 +296,15 @@ if predicted(predicted_fall, question="the peak with 8 over the peak with 1?"):
 predicted_slowdown = None  # your prediction, a number
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab05-time", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_slowdown, question="one by one over all at once?"):
+if predicted(predicted_slowdown, question="how many times slower one by one?"):
     sizes = [1, 2, 4, 8, 16]
     ms = lab05.milliseconds_a_sample(accumulate_gradients, sizes, 8)
     figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
     plots.time_per_sample(ax, sizes, ms)
     show_figure(
         figure,
-        "Time per sample in milliseconds over micro-batches of 1, 2, 4, 8 and 16. As a rule each doubling "
-        "makes it fall, by less each time; other programs may bend the curve.",
+        "Time per sample in milliseconds over micro-batches of 1, 2, 4, 8 and 16. Each doubling usually "
+        "lowers it, by less each time; other running programs can distort the curve.",
     )
     print(
         f"8 tokens per sample:  {ms[0] / ms[-1]:.1f} times slower one by one than all at once; you predicted {predicted_slowdown}."
@@ -302,13 +313,13 @@ if predicted(predicted_slowdown, question="one by one over all at once?"):
     print(f"64 tokens per sample: {ms[0] / ms[-1]:.1f} times slower one by one than all at once.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-time-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# So take the largest micro-batch that fits. What counts is the work per piece: with longer samples, or on a
+# So take the largest micro-batch that fits. What matters is the work per piece: with longer samples, or on a
 # smaller device, the curve flattens sooner. A GPU needs far more work per piece than a CPU.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 5.2 Find the leak (core, 2 points, 7 minutes)
 #
-# After an update you look at validation data, in micro-batches too. `leaky_validation` returns the right mean loss.
+# After an update you run validation, also in micro-batches. `leaky_validation` returns the correct mean loss.
 #
 # **Predict first.** You double the number of micro-batches, each of the same size. Does the peak stay the same,
 # or about double?
@@ -327,7 +338,7 @@ def leaky_validation(model, loss_fn, inputs, targets, micro_batch):
 predicted_rise = None  # your prediction, 1 (stays the same) or 2 (about doubles)
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab05-leak", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_rise, question="the peak for twice as many micro-batches?"):
+if predicted(predicted_rise, question="what is the peak for twice as many micro-batches?"):
     model = torch.nn.Sequential(*[torch.nn.Linear(64, 64), torch.nn.Tanh()] * 4)
     figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
     curves = {}
@@ -342,15 +353,15 @@ if predicted(predicted_rise, question="the peak for twice as many micro-batches?
     show_figure(
         figure,
         "Live memory above the data over the operators of leaky_validation: both curves climb from 0 in a "
-        "straight line until the end, the one of 16 micro-batches twice as high.",
+        "straight line until the end, the one for 16 micro-batches twice as high.",
     )
     first, second = (max(curve) for curve in curves.values())
     print(f"{second / first:.1f} times the peak; you predicted {predicted_rise}.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# What keeps every micro-batch alive? Write `validation_loss`, which returns the same loss. Besides model and
-# data it may hold as much as all layers' outputs for three micro-batches. Leave the model's mode and
-# gradients as they are, and the recording of gradients switched on.
+# What keeps every micro-batch alive? Write `validation_loss`, which returns the same loss. On top of the
+# model and the data, it may hold as much as all layers' outputs for three micro-batches. Leave the model's
+# mode and gradients as they are, and gradient recording switched on.
 #
 # *Points:* same results 1, peak below the bound 1, measured at grading.
 
@@ -370,7 +381,7 @@ def validation_loss(model, loss_fn, inputs, targets, micro_batch) -> float:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab05-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 5.2, find the leak
 def in_evaluation(model, *rest):
-    """Switch to evaluation mode, as many loops do before validation; not asked for here."""
+    """Switch to evaluation mode, as many loops do before validation; the task doesn't ask for it."""
     model.eval()
     return leaky_validation(model, *rest)
 
@@ -384,7 +395,7 @@ self_check(
         Case(
             (),
             (loss, there, mode, bound),
-            "weigh each mean by its samples, one micro-batch at a time; mode and gradients stay",
+            "weigh each mean by its samples, one micro-batch at a time; keep the mode and gradients",
             label="loss, gradients, mode, peak",
             wrong={
                 (
@@ -392,7 +403,7 @@ self_check(
                     there,
                     mode,
                     peak,
-                ): "every graph is still live: keep numbers, or make no graph",
+                ): "every graph is still live: keep only numbers, or make no graph",
                 (
                     loss,
                     "gradients changed",
@@ -400,20 +411,25 @@ self_check(
                     bound,
                 ): "backward frees graphs, but adds gradients",
                 (loss, "gradients gone", mode, bound): "the gradients are the caller's: keep them",
-                (loss, "gradients off", mode, bound): "use `with torch.no_grad():`, which ends",
+                (
+                    loss,
+                    "gradients off",
+                    mode,
+                    bound,
+                ): "use `with torch.no_grad():`, which ends with its block",
                 (loss, there, mode, "8.1 MiB"): "run one micro-batch at a time",
                 (
                     other_loss,
                     there,
                     other_mode,
                     bound,
-                ): "eval() stays on after your function: leave the model's mode alone",
+                ): "the model stays in eval() after your function: leave its mode alone",
                 (
                     other_loss,
                     there,
                     mode,
                     bound,
-                ): "evaluation mode gives another loss: no eval() in here",
+                ): "evaluation mode gives another loss: don't call eval()",
             },
         )
     ],
@@ -431,10 +447,10 @@ score("lab05-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-accumulate_token_mean-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 5.3 The mean over tokens (core, 3 points, 15 minutes)
 #
-# A language model's loss is a mean over *tokens*, and not all of them count: padding, or the question in
-# front of an answer, has the label `ignore_index`. Two micro-batches of equal size may count 10 tokens and
-# 1000, so their means must not weigh the same. Widely used libraries got this wrong until 2024; their loss
-# curves looked fine, only a little off.
+# A language model's loss is a mean over *tokens*, and not all of them count: padding, or the question before
+# an answer, has the label `ignore_index`. In two micro-batches of equal size, 10 and 1000 tokens may count,
+# so their means must not weigh the same. Widely used libraries got this wrong until 2024; their loss curves
+# were only a little off.
 #
 # The mean you want is *one* division over the whole batch:
 #
@@ -443,17 +459,17 @@ score("lab05-find_the_leak", globals())
 #
 # Write `accumulate_token_mean`: it adds the gradient of $L$ to `.grad` and returns $L$.
 # - `model(tokens)` gives logits, the numbers before the softmax, of shape (samples, length, vocabulary).
-#   `labels[i, t]` is the right answer for `logits[i, t]`: labels are shifted already.
-# - All labels are there before the first micro-batch runs, and counting is cheap.
-# - If no token of the batch counts, return 0.0 and change no gradient. A micro-batch without a counted
-#   token is fine, too.
+#   `labels[i, t]` is the correct token for `logits[i, t]`: the labels are already shifted.
+# - You have all labels before the first micro-batch runs, and counting them is cheap.
+# - If no token of the batch counts, return 0.0 and change no gradient. A micro-batch may also have no counted
+#   token.
 # - As in 5.1: at most `micro_batch` samples at a time, backward before the next one, and leave the mode as it is.
 #
 # `F.cross_entropy(logits, labels, ignore_index=..., reduction="sum")` takes logits of shape (tokens,
 # vocabulary) and labels of shape (tokens,); `flatten(0, 1)` and `flatten()` give these shapes.
 #
-# *Points:* all or nothing. *Example:* two micro-batches; three tokens count in the first, with losses 1, 2 and 3,
-# one in the second, with loss 6. $L = 12 / 4 = 3$.
+# *Points:* all or nothing. *Example:* of two micro-batches, the first has three counted tokens with losses 1,
+# 2 and 3, the second has one with loss 6. $L = 12 / 4 = 3$.
 #
 # **Predict first.** What is the mean of the two micro-batches' means in the example?
 
@@ -492,8 +508,8 @@ right, nan = (1.3616, "right gradient"), float("nan")
 said = {
     "a tensor came back": "return a number",
     "no mean came back": "return the mean",
-    "gradients are off": "leave the recording of gradients switched on",
-    "a hook is left": "take your hooks away: later gradients go through them, too",
+    "gradients are off": "leave gradient recording switched on",
+    "a hook is left": "remove your hooks: later gradients go through them, too",
 }
 other = "another gradient"
 self_check(
@@ -508,17 +524,17 @@ self_check(
             | {
                 (nan, other): "where no token counts, a mean is 0 / 0: use sums",
                 (nan, right[1]): "where no token counts, a mean is 0 / 0: use sums",
-                (0.897, other): "no mean of means: 3 tokens count in one, 1 in the next",
+                (0.897, other): "don't take a mean of means: 3 tokens count in one, 1 in the next",
                 (0.6052, other): "divide by the tokens that count, not by all of them",
                 (5.4466, other): "divide by the number of counted tokens",
-                (1.1066, other): "labels are shifted already",
+                (1.1066, other): "the labels are already shifted",
                 (1.3616, other): "the mean is right, but .grad isn't: divide before backward",
             },
         ),
         Case(
             (unequal, 1),
             right,
-            "add to the old gradient, and clear nothing",
+            "add to the old gradient; don't clear anything",
             {"before": 1.0},
             label="a gradient is there",
         ),
@@ -546,7 +562,7 @@ self_check(
         Case(
             ([[0, -100, -100], [0, 0, -100], [-100, -100, -100]], 2),
             (1.649, "right gradient"),
-            "count anew in each call",
+            "count again in each call",
             label="other labels of the same shape",
         ),
         Case(
@@ -559,13 +575,13 @@ self_check(
         Case(
             (),
             "as for one",
-            "call backward() before the next micro-batch starts, and keep numbers only",
+            "call backward() before the next micro-batch starts, and keep only numbers",
             label="memory of eight micro-batches",
             function=lab05.token_rise_of(accumulate_token_mean),
         ),
     ],
 )
-if predicted(predicted_mean, question="the mean of the example's means?"):
+if predicted(predicted_mean, question="what is the mean of the example's means?"):
     print(f"The mean of means of the example is {(2 + 6) / 2:g}; you predicted {predicted_mean}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab05-accumulate_token_mean", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
@@ -583,30 +599,30 @@ score("lab05-accumulate_token_mean", globals())
 # learning-rate schedule belong to the *update*.
 #
 # Clipping is the subtle one: it shortens a gradient longer than `max_norm` to that length. Clip the mean
-# gradient of the whole update, once. The noise of single micro-batches partly cancels in the mean; clip them one by one,
-# and you get a different direction.
+# gradient of the whole update, once. The noise of single micro-batches partly cancels in the mean; if you
+# clip them one by one, you get a different direction.
 #
 # Write `train_epoch`, which trains for one pass over the loader and returns the number of updates.
-# - `loader` can be looped over once; it has no `len()` and no index. It yields tuples, and `model(*batch)` is
-#   the mean loss of one micro-batch. All micro-batches have the same size, so their means weigh the same.
+# - You can loop over `loader` once; it has no `len()` and no indexing. It yields tuples, and `model(*batch)`
+#   is the mean loss of one micro-batch. All micro-batches have the same size, so their means weigh the same.
 # - Every `accumulation_steps` micro-batches make one update with their *mean* gradient. Run backward on each
 #   before the next forward.
-# - Leftovers at the end make one more update, with a mean of their own. Many published loops divide each
-#   loss by `accumulation_steps`: too much for a short last group.
+# - Leftovers at the end make one more update, with their own mean. Many published loops divide each loss by
+#   `accumulation_steps`, which is too much for a short last group.
 # - Unless `max_norm` is None, clip once per update, over all parameters:
 #   `torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)`.
 # - Unless `scheduler` is None, call `scheduler.step()` once after each update.
-# - Gradients are clean before you start, and must be clean (None or zero) at the end.
+# - Gradients are cleared (None or zero) before you start, and must be cleared at the end.
 #
 # You may keep a group in a list. `islice(iterator, n)` takes the next `n`; a `DataLoader` isn't an iterator
 # and would start over each time, so call `iter(loader)` once.
 #
 # *Points:* updates and their gradients 2, leftovers 1, clipping and schedule 1.
 #
-# *Example:* 7 micro-batches, `accumulation_steps=3`: 3 updates, of 3, 3 and 1 micro-batches.
+# *Example:* 7 micro-batches with `accumulation_steps=3` make 3 updates, of 3, 3 and 1 micro-batches.
 #
-# **Predict first.** A learning rate *warms up* over 1000 steps of its schedule. Eight micro-batches make an update
-# now, but the scheduler still steps with each micro-batch. After how many *updates* is the warm-up over?
+# **Predict first.** A learning rate *warms up* over 1000 scheduler steps. Now eight micro-batches make an
+# update, but the scheduler still steps after each micro-batch. After how many *updates* is the warm-up over?
 
 # %%
 predicted_updates = None  # your prediction, a number
@@ -651,7 +667,7 @@ self_check(
             "two updates, with the means of 1, 2, 6 and of 1, 1, 1",
             label="6 micro-batches by 3",
             wrong={
-                (2, (6.0, 2.0), two): "train in the mode that the model has: no eval() in here",
+                (2, (6.0, 2.0), two): "train in the mode that the model has: don't call eval()",
                 (2, (9.0, 3.0), two): "an update needs the mean of its micro-batches, not the sum",
                 (6, (3.0, 1.0), two): "return the number of updates",
                 (2, (3.0, 4.0), f"{two} dirty"): "clear the gradients after each update",
@@ -661,13 +677,13 @@ self_check(
                     (1.0, 2.0, 6.0, 1.0, 1.0, 1.0),
                     " ".join(["update"] * 6),
                 ): "step once per update",
-                (3, (3.0, 1.0, None), f"{two} update"): "no update if nothing is left over",
+                (3, (3.0, 1.0, None), f"{two} update"): "make no update if nothing is left over",
             },
         ),
         Case(
             ([1.0, 1.0, 1.0, 4.0], 3),
             (2, (1.0, 4.0), two),
-            "the one left over makes an update of its own",
+            "the leftover micro-batch makes its own update",
             label="4 micro-batches by 3",
             wrong={
                 (
@@ -679,7 +695,7 @@ self_check(
                 (1, (1.0,), "update"): "leftovers make one more update",
             },
         ),
-        Case(([], 3), (0, (), ""), "it makes no update", label="an empty loader"),
+        Case(([], 3), (0, (), ""), "an empty loader makes no update", label="an empty loader"),
         Case(
             ([1.0, 2.0], 1),
             (2, (1.0, 2.0), two),
@@ -689,11 +705,11 @@ self_check(
         Case(
             ([4.0, -3.0], 2),
             (1, (0.5,), "update"),
-            "the mean of 4 and -3 is short: clip the mean, and only shorten",
+            "the mean of 4 and -3 is short: clip the mean, and never lengthen it",
             {"max_norm": 1.0},
             label="a mean that needs no clipping",
             wrong={
-                (1, (0.8,), "update"): "0.5 is shorter than max_norm: leave it",
+                (1, (0.8,), "update"): "0.5 is shorter than max_norm: leave it unchanged",
                 (1, (-0.7,), "update"): "clip once per update",
             },
         ),
@@ -706,7 +722,7 @@ self_check(
             wrong={
                 (2, (4.0, 4.0), two): "clip before optimizer.step()",
                 (2, (2.0, 2.0), two): "clip the length over all parameters, in one call",
-                (2, (0.8, 1.6), two): "divide first, and clip then",
+                (2, (0.8, 1.6), two): "divide first, then clip",
                 (2, (1.6, 4.0), two): "clip the leftovers, too",
                 (2, (0.8, 0.8), two): "clip to the max_norm that you are given",
             },
@@ -734,9 +750,9 @@ self_check(
         ),
     ],
 )
-if predicted(predicted_updates, question="updates until the warm-up is over?"):
+if predicted(predicted_updates, question="how many updates until the warm-up is over?"):
     print(
-        f"8 steps of the schedule per update: {1000 / 8:g} updates; you predicted {predicted_updates}."
+        f"With 8 scheduler steps per update: {1000 / 8:g} updates; you predicted {predicted_updates}."
     )
 
 # %% nbgrader={"grade": true, "grade_id": "lab05-train_epoch", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
@@ -750,31 +766,31 @@ score("lab05-train_epoch", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-mistakes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Five mistakes, measured
 #
-# On a small model and sorted data (the worst case, and a common one), with four micro-batches of 5 samples and one
-# of 3:
+# The cell below makes five mistakes on a small model and sorted data (the worst case, and a common one), with
+# four micro-batches of 5 samples and one of 3:
 # 1. no division at all;
 # 2. the short last micro-batch counts as much as the others;
 # 3. a mean of means over tokens;
 # 4. each micro-batch clipped;
 # 5. batch norm, a layer that subtracts the mean of the batch it sees: no weighting fixes that (5.8).
 #
-# A mistake's size is the length of its *difference* from the right gradient, relative to that gradient's length. So a
-# gradient 5 times too large is off by 4 times the right one.
+# A mistake's size is the length of its *difference* from the correct gradient, relative to that gradient's
+# length. So a gradient 5 times too large has an error of 4, or 400%.
 #
-# **Predict first.** Which of the five makes the smallest error, and how many percent is it?
+# **Predict first.** Which of the five makes the smallest error, and how large is it in percent?
 
 # %%
 predicted_percent = None  # your prediction, a number
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab05-mistakes", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_percent, question="the smallest mistake, in percent?"):
+if predicted(predicted_percent, question="how large is the smallest mistake, in percent?"):
     errors = lab05.gradient_errors(accumulate_gradients)
     figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
     plots.gradient_errors(ax, errors)
     show_figure(
         figure,
-        "Relative error of the gradient on a logarithmic axis. A right function is at the rounding error "
-        "of float64, some fifteen orders of magnitude below the five mistakes; a missing division is the "
+        "Relative error of the gradient on a logarithmic axis. A correct function is at the rounding error "
+        "of float64, about fifteen orders of magnitude below the five mistakes; a missing division is the "
         "largest, off by more than four times the gradient.",
     )
     smallest = min(size for name, size in errors.items() if name != "yours")
@@ -785,9 +801,9 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
         )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-mistakes-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# There is nothing between right and wrong: a right gradient is off by rounding only. A test of the *parameters*
-# would miss the missing division, since Adam divides the gradient by its own size. It shows elsewhere: clipping
-# sets in too often, and under SGD training may blow up. So test gradients.
+# Nothing is in between: a correct gradient is off only by rounding. A test of the *parameters* wouldn't
+# notice the missing division, since Adam divides the gradient by its own size. The mistake shows elsewhere:
+# gradients are clipped too often, and SGD may diverge. So test gradients.
 #
 # In libraries, $\text{batch} = \text{micro-batch} \times \text{accumulation steps} \times \text{devices}$:
 # `train_batch_size`, `train_micro_batch_size_per_gpu` and `gradient_accumulation_steps` in DeepSpeed. Their
@@ -797,7 +813,7 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
 # ## 5.5 In your own words (core, 2 points, 5 minutes)
 #
 # A friend says: "I use micro-batches of one sample, so my model of any size fits." In two or three
-# sentences: what does accumulation make smaller, and what does it leave as it was (1 point)? What does a
+# sentences: what does accumulation make smaller, and what does it leave unchanged (1 point)? What does a
 # micro-batch of one sample cost (1 point)?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab05-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
@@ -825,15 +841,15 @@ if predicted(predicted_percent, question="the smallest mistake, in percent?"):
 #
 # $$\text{peak} \approx \text{fixed} + \text{samples} \times \text{bytes per sample}$$
 #
-# A few cheap runs give the line, and the line tells the rest. Measurements scatter a little, so take the line with
-# the least sum of *squared* vertical distances. With means $\bar x$ and $\bar y$:
+# A few cheap runs give you the line, and the line gives you every other peak. Measurements scatter a little,
+# so take the line with the smallest sum of *squared* vertical distances. With means $\bar x$ and $\bar y$:
 #
 # $$\text{slope} = \frac{\sum (x_i - \bar x)(y_i - \bar y)}{\sum (x_i - \bar x)^2}
 # \qquad \text{fixed} = \bar y - \text{slope} \cdot \bar x$$
 #
-# Write `memory_line(batch_sizes, peaks)`: the tuple `(fixed_bytes, bytes_per_sample)`, floats, not rounded.
-# Library functions are welcome; mind the order of what they return. Sizes and peaks are lists, tuples or
-# arrays in any order, with at least two different sizes.
+# Write `memory_line(batch_sizes, peaks)`: return the tuple `(fixed_bytes, bytes_per_sample)` of unrounded
+# floats. You may use library functions; check the order of what they return. Sizes and peaks are lists,
+# tuples or arrays in any order, with at least two different sizes.
 #
 # *Points:* all or nothing. *Example:* sizes 1, 2, 4 with peaks 30, 40, 60: (20, 10).
 #
@@ -872,16 +888,16 @@ self_check(
         Case(
             ([3, 1, 2, 2], [60, 20, 50, 90]),
             (15.0, 20.0),
-            "no line goes through these four: least squares over all points",
-            wrong={(0.0, 20.0): "this line goes through the smallest and the largest size"},
+            "no line goes through all four points: use least squares over all of them",
+            wrong={(0.0, 20.0): "this line only goes through the smallest and the largest size"},
         ),
         Case(([1, 3, 4], [20, 30, 41]), (87 / 7, 47 / 7), "don't round"),
-        Case(([1, 1, 1, 2], [20, 20, 50, 50]), (10.0, 20.0), "equal measurements all count"),
+        Case(([1, 1, 1, 2], [20, 20, 50, 50]), (10.0, 20.0), "repeated measurements all count"),
         Case(([1, 2, 4], [1, 2, 10]), (-3.0, 22 / 7), "the line may start below 0"),
         Case(
             ([1, 2], [80_000_001_000, 80_000_002_000]),
             (80e9, 1000.0),
-            "float32 is too coarse for a large GPU's bytes: Python's floats, or float64",
+            "float32 is too coarse for a large GPU's bytes: use Python's floats or float64",
         ),
     ],
     equal=close(1e-6),
@@ -896,7 +912,7 @@ score("lab05-memory_line", globals())
 ### END HIDDEN TESTS
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab05-line", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_fixed_mib, question="MiB that are fixed?"):
+if predicted(predicted_fixed_mib, question="how many MiB are fixed?"):
     sizes, all_sizes = [4, 6, 8, 10], [1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32]
     peaks = {size: measured_peak(size) for size in tqdm(all_sizes, leave=False, delay=2)}
     fixed_bytes, sample_bytes = memory_line(sizes, [peaks[size] for size in sizes])
@@ -909,7 +925,7 @@ if predicted(predicted_fixed_mib, question="MiB that are fixed?"):
     show_figure(
         figure,
         "Measured peak over the micro-batch with the line fitted to 4, 6, 8 and 10 samples, and the budget. "
-        "From 4 samples on the points lie on the line. It starts at the fixed bytes and crosses the budget "
+        "From 4 samples on, the points are on the line. It starts at the fixed bytes and crosses the budget "
         "just above the largest size that fits.",
     )
     print(f"weights, gradients, two moments {4 * lab05.weight_bytes() / MIB:5.2f} MiB")
@@ -924,9 +940,9 @@ if predicted(predicted_fixed_mib, question="MiB that are fixed?"):
         )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-line-explain", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# The line starts at four times the weights; no micro-batch gets below that. One or two samples take a
-# little more than the line says: there the peak comes later, when backward makes a new gradient of a weight
-# matrix beside the old `.grad`. And the line holds for this sequence length alone.
+# The line starts at four times the weights; no micro-batch gets below that. One or two samples take a little
+# more than the line says: their peak comes later, when backward makes a weight matrix's new gradient while
+# the old `.grad` is still live. And the line holds only for this sequence length.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-calculator-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play
@@ -956,14 +972,14 @@ else:
 # The only sure way to know whether `m` samples fit is to run them. Write `largest_micro_batch(run, upper)`:
 # - `run(m)` runs `m` samples, `m` from 1 to `upper`, and raises `peakmem.OutOfMemory` if they don't fit. If
 #   `m` samples fit, so do fewer.
-# - Return the largest `m` that fits, or `0` if not even one does.
-# - Runs are slow: call `run` at most `ceil(log2(upper)) + 2` times. Halving needs about `log2(upper)` runs; two
-#   more are for the ends of the range.
+# - Return the largest `m` that fits, or `0` if not even one sample does.
+# - Runs are slow: call `run` at most `ceil(log2(upper)) + 2` times. Halving the range needs about
+#   `log2(upper)` runs; two more are for its ends.
 # - Any other error, even a plain `MemoryError`, is a bug in the model. Let it through, whatever its message says.
 #
 # `MemoryMeter` turns a full GPU's `torch.cuda.OutOfMemoryError` into `peakmem.OutOfMemory`, so one name is enough.
 #
-# *Points:* right 3, few runs 1. *Example:* `upper = 10` and room for 6: the answer is 6.
+# *Points:* correct size 3, few runs 1. *Example:* `upper = 10` and room for 6: the answer is 6.
 #
 # **Predict first.** How many runs does your search need at most for `upper = 1024`?
 
@@ -993,7 +1009,7 @@ def largest_micro_batch(run: Callable[[int], object], upper: int) -> int:
 BUGS = (ValueError, RuntimeError, MemoryError, peakmem.Infeasible)
 left = {"OutOfMemory came out of it": "catch peakmem.OutOfMemory where you call run(m)"}
 hidden = {
-    f"{bug.__name__} was hidden": "catch peakmem.OutOfMemory only, and none of its base classes"
+    f"{bug.__name__} was hidden": "catch only peakmem.OutOfMemory, none of its base classes"
     for bug in BUGS
 }
 self_check(
@@ -1004,7 +1020,7 @@ self_check(
             6,
             "6 samples fit, 7 don't",
             label="room for 6 of 10",
-            wrong=left | {4: "go on above 4", 7: "7 don't fit", 5: "6 fit, too"},
+            wrong=left | {4: "keep searching above 4", 7: "7 don't fit", 5: "6 fit, too"},
         ),
         Case(
             (0, 10), 0, "nothing fits: 0", label="room for none", wrong=left | {1: "try 1 as well"}
@@ -1048,7 +1064,7 @@ self_check(
     ],
     equal=whole(),
 )
-if predicted(predicted_runs, question="runs for 1024 sizes, at most?"):
+if predicted(predicted_runs, question="at most how many runs for 1024 sizes?"):
     counts = []
     for room in (0, 1, 700, 1023, 1024):
         tried = []
@@ -1082,19 +1098,19 @@ def run(m):
     print(f"{m:3} samples: fits, {peak / MIB:.1f} MiB")
 
 
-if predicted(predicted_runs, question="runs for 1024 sizes, at most?"):
+if predicted(predicted_runs, question="at most how many runs for 1024 sizes?"):
     print(f"The largest micro-batch is {largest_micro_batch(run, BATCH)} samples.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab05-batch_norm_gap-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 5.8 The layer that sees the batch (stretch, 2 points, 10 minutes)
 #
-# 5.1 assumed that a sample's loss doesn't depend on the other samples. *Batch norm* breaks that: in
-# training it subtracts the mean over the batch's samples and divides by their standard deviation. Those of a
-# micro-batch differ, and no weighting fixes that. Layer norm looks at one sample at a time, one reason
-# why language models use it.
+# 5.1 assumed that a sample's loss doesn't depend on the other samples. *Batch norm* breaks that: in training,
+# it subtracts the mean over the batch's samples and divides by their standard deviation. A micro-batch has a
+# different mean and deviation, and no weighting fixes that. Layer norm looks at one sample at a time, which
+# is one reason why language models use it.
 #
 # Write `batch_norm_gap(model, x, micro_batch)`: run the model in *training* mode on the full batch `x`, and
-# on micro-batches whose outputs you join again. Return the largest absolute difference, a plain float.
+# on micro-batches whose outputs you concatenate. Return the largest absolute difference as a plain float.
 #
 # **Convention:** `model.train()` puts all layers in training mode. Leave the model as it was: each layer's
 # mode and settings, gradients and `requires_grad`, and batch norm's *running statistics*, which every forward in
@@ -1104,7 +1120,7 @@ if predicted(predicted_runs, question="runs for 1024 sizes, at most?"):
 # *Points:* all or nothing. *Example:* one batch norm, `x` = 0, 0, 1, 1 (one feature), `micro_batch=2`. The full batch becomes
 # -1, -1, 1, 1; each micro-batch is constant, so it becomes 0, 0. The gap is 1.
 #
-# **Predict first.** The same four values in the order 0, 1, 0, 1: what is the gap?
+# **Predict first.** What is the gap for the same four values in the order 0, 1, 0, 1?
 
 # %%
 predicted_gap = None  # your prediction, a number
@@ -1112,7 +1128,7 @@ predicted_gap = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab05-batch_norm_gap-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def batch_norm_gap(model: torch.nn.Module, x: torch.Tensor, micro_batch: int) -> float:
-    """Return the largest difference of outputs in training mode, full batch to micro-batches."""
+    """Return the largest difference between full-batch and micro-batch outputs in training mode."""
     ### BEGIN SOLUTION
     twin = copy.deepcopy(model).train()
     with torch.no_grad():
@@ -1132,8 +1148,8 @@ said = {
     "a mode has changed": "each layer's mode must be as it was: work on a copy",
     "a gradient has changed": "leave the model's gradients alone: work on a copy",
     "a setting has changed": "track_running_stats or requires_grad has changed: work on a copy",
-    "gradients are off": "use `with torch.no_grad():`, which ends",
-    0.0: "no gap? In evaluation mode batch norm doesn't look at the batch: call train()",
+    "gradients are off": "use `with torch.no_grad():`, which ends with its block",
+    0.0: "no gap? In evaluation mode, batch norm doesn't look at the batch: call train()",
 }
 self_check(
     gap,
@@ -1141,14 +1157,14 @@ self_check(
         Case(
             ([0.0, 0.0, 1.0, 1.0], 2),
             1.0,
-            "-1, -1, 1, 1 against 0, 0, 0, 0",
+            "compare -1, -1, 1, 1 with 0, 0, 0, 0",
             label="the example",
             wrong=said,
         ),
         Case(
             ([0.0, 0.0, 1.0, 1.0], 2),
             1.0,
-            "train() whatever mode it is in",
+            "call train(), whatever mode the model is in",
             {"training": False},
             label="in evaluation mode",
             wrong=said,
@@ -1159,8 +1175,8 @@ self_check(
             "micro-batches of 4 and 2; the gap is at the fifth sample",
             label="6 samples by 4",
             wrong={
-                0.32: "the last two samples are a micro-batch, too",
-                1.225: "split(4) cuts 4 and 2, chunk(4) doesn't",
+                0.32: "the last two samples are also a micro-batch",
+                1.225: "split(4) cuts into 4 and 2, chunk(4) doesn't",
             },
         ),
         Case(
@@ -1180,27 +1196,27 @@ self_check(
         Case(
             ([[0.0, 0.0], [0.0, 0.0], [0.0, 1.0], [1.0, 1.0]], 2),
             1.0,
-            "the largest over all features, too",
+            "take the largest over all features, too",
             label="two features",
         ),
         Case(
             ([0.0, 0.0, 1.0, 1.0], 2),
             1.0,
-            "there are other batch norms than BatchNorm1d",
+            "BatchNorm1d isn't the only batch norm",
             {"training": False, "layer": "channels"},
             label="BatchNorm2d",
         ),
         Case(
             ([0.0, 1.0, 2.0, 5.0], 2),
             0.0,
-            "layer norm treats each sample by itself",
+            "layer norm treats each sample separately",
             {"layer": "layer"},
             label="layer norm",
         ),
     ],
     equal=close(1e-3, 1e-3),
 )
-if predicted(predicted_gap, question="the gap of 0, 1, 0, 1?"):
+if predicted(predicted_gap, question="what is the gap for 0, 1, 0, 1?"):
     print(
         f"In the order 0, 1, 0, 1 the gap is {gap([0.0, 1.0, 0.0, 1.0], 2):g}; you predicted {predicted_gap}."
     )
@@ -1210,7 +1226,7 @@ if predicted(predicted_gap, question="the gap of 0, 1, 0, 1?"):
         gaps = [batch_norm_gap(torch.nn.BatchNorm1d(1), data, m) for data in (values, mixed)]
         print(f"100 values, {m:2} at a time: gap {gaps[0]:.2f} sorted, {gaps[1]:.2f} shuffled")
     print(
-        "On sorted data a larger micro-batch alone doesn't help. On shuffled data the gap shrinks."
+        "On sorted data, a larger micro-batch alone doesn't help. On shuffled data, the gap shrinks."
     )
 
 # %% nbgrader={"grade": true, "grade_id": "lab05-batch_norm_gap", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}

@@ -16,13 +16,14 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 6: use the host's memory
 #
-# An 80 GB GPU sits in a computer with 1000 GB of memory, where data it doesn't need right now can wait. Nothing is
-# computed twice, and nothing loses precision. But the link carries 50 to 100 times fewer bytes per second
-# than the GPU's memory. So the question is not *can it be moved*, but *can it be moved without making the GPU wait*.
+# An 80 GB GPU sits in a computer with 1000 GB of memory, where data that the GPU doesn't need now can wait.
+# Nothing is computed twice, and nothing loses precision. But the link carries 50 to 100 times fewer bytes per
+# second than the GPU's memory. So the question is not *can it be moved*, but *can it be moved without making
+# the GPU wait*.
 #
 # **You will be able to**
 # - move optimizer state, weights and saved tensors to the host;
-# - tell from bandwidth and compute whether to swap, recompute or keep;
+# - decide from bandwidth and compute whether to swap, recompute or keep;
 # - schedule copies so that they hide behind compute.
 #
 # | exercise | part | minutes | points |
@@ -39,7 +40,7 @@
 # | **core** | | **73** | **18** |
 # | **stretch** | | **45** | **11** |
 #
-# Without a CUDA GPU, 6.9 and its points are left out.
+# Without a CUDA GPU, 6.9 doesn't count.
 
 # %% jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab06-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # What this lab imports, and its device
@@ -82,7 +83,7 @@ MIB = 2**20
 if DEVICE == "cuda":
     print("The device is the GPU's memory, the host is main memory, and the link is PCIe.")
 else:
-    print("Here memory that the meter counts stands in for the device, and a file for the host.")
+    print("Here, memory that the meter counts stands in for the device, and a file for the host.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-host-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## Device and host
@@ -91,22 +92,22 @@ else:
 #
 # | call | what it does |
 # |---|---|
-# | `handle = host.put(tensor)` | copies the values out, returns a handle |
+# | `handle = host.put(tensor)` | copies the values out and returns a handle |
 # | `tensor = host.get(handle)` | copies them in, to a **new** tensor |
 # | `host.write(handle, tensor)` | overwrites them on the host |
 # | `host.free(handle)` | frees them |
 #
-# `put` doesn't free the tensor: Python does, once nothing holds it any more. The counters `bytes_out`,
+# `put` doesn't free the tensor: Python does, once nothing refers to it. The counters `bytes_out`,
 # `bytes_in` and `live_bytes` say how much has moved and how much is on the host.
 #
-# **Predict first.** You put a tensor of 4 MiB, let it go, and get it back. How many MiB are on the device
+# **Predict first.** You put a tensor of 4 MiB, delete it, and get it back. How many MiB are on the device
 # after each of the three steps?
 
 # %%
 predicted_device_mib = None  # your prediction: (after put, after del, after get)
 
 # %% nbgrader={"grade": false, "grade_id": "lab06-host", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_device_mib, question="MiB after put, after del, after get?"):
+if predicted(predicted_device_mib, question="how many MiB after put, del and get?"):
     host = HostTier()
     with MemoryMeter(DEVICE) as meter:
         tensor = torch.ones(1024, 1024, device=DEVICE)
@@ -124,29 +125,29 @@ if predicted(predicted_device_mib, question="MiB after put, after del, after get
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-offloaded_adam-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.1 Adam with its moments on the host (core, 4 points, 20 minutes)
 #
-# Adam's moments take 8 bytes per parameter, twice what the weights take, and forward and backward never look
-# at them.
+# Adam's moments take 8 bytes per parameter, twice as many as the weights, and forward and backward never use
+# them.
 #
-# Lab 3's arithmetic is given: `adam_update_(param, m, v, t, lr, betas, eps)` makes step number `t` (from 1) on
-# one parameter from its `.grad`, and changes `param`, `m` and `v` in place. It makes one temporary.
+# Lab 3's arithmetic is given: `adam_update_(param, m, v, t, lr, betas, eps)` makes step `t` (counted from 1)
+# on one parameter from its `.grad`, and changes `param`, `m` and `v` in place. It makes one temporary.
 #
 # Write `step()` of `OffloadedAdam`, which steps all parameters. The rest of the class is given.
 #
-# - `m` and `v` live on the `host`, in the parameter's dtype. Make them, as zeros, in the parameter's first
-#   step. Between steps the device keeps handles only.
+# - `m` and `v` live on the `host`, in the parameter's dtype. Make them as zeros in the parameter's first
+#   step. Between steps, keep only handles.
 # - **Write back** what you changed: `get` gives a copy.
 # - If a gradient is `None`, leave the parameter, its moments and its own step count alone.
-# - **Convention:** during a step the device may hold parameters, gradients and 4 times the largest
+# - **Convention:** during a step, the device may hold parameters, gradients and 4 times the largest
 #   parameter's bytes; numpy arrays count too. After the first step `host.live_bytes` is 8 bytes per float32
-#   value. Not allowed: `torch.optim`.
+#   value. Don't use `torch.optim`.
 #
 # *Points:* Adam's results 2, bytes on the device 1, bytes on the host 1.
 #
-# *Example:* parameters of 1,000 and 500 float32 values: 12,000 bytes on the host, and at most 16,000 on the
-# device besides parameters and gradients.
+# *Example:* parameters of 1,000 and 500 float32 values take 12,000 bytes on the host, and at most 16,000 on
+# the device on top of parameters and gradients.
 #
-# **Predict first.** A billion float32 parameters, a link of 32 GB/s: how many seconds do one step's copies take,
-# if the two directions don't overlap?
+# **Predict first.** How many seconds do one step's copies take for a billion float32 parameters and a link of
+# 32 GB/s, if the two directions don't overlap?
 
 # %%
 predicted_step_seconds = None  # your prediction, a number
@@ -159,7 +160,7 @@ class OffloadedAdam:
     def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         self.params, self.host = list(params), host
         self.options = {"lr": lr, "betas": betas, "eps": eps}
-        self.state = {}  # a parameter's number -> [its steps, handle of m, handle of v]
+        self.state = {}  # a parameter's index -> [its steps, handle of m, handle of v]
 
     def step(self) -> None:
         """Make one step of Adam on every parameter that has a gradient."""
@@ -189,7 +190,7 @@ class OffloadedAdam:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab06-offloaded_adam-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 6.1, Adam with its moments on the host
 def values_after(gradients, **options):
-    """Return one parameter's values after each step; it begins at 1, with lr = 0.1."""
+    """Return one parameter's values after each step, from 1 with lr = 0.1."""
     param = torch.tensor([1.0], dtype=torch.float64, requires_grad=True)
     optimizer, values = OffloadedAdam(iter([param]), HostTier(), lr=0.1, **options), []
     for gradient in gradients:
@@ -207,7 +208,7 @@ def values_after(gradients, **options):
 
 @cache  # one measurement for the cases below
 def large_step():
-    """Return what two steps and zero_grad() do to both sides, in units of the parameters' bytes."""
+    """Return the memory of two steps and zero_grad() on both sides, in units of the parameters' bytes."""
     params = [torch.ones(500_000, device=DEVICE, requires_grad=True) for _ in range(6)]
     for param in params:
         param.grad = torch.ones_like(param)
@@ -225,7 +226,7 @@ def large_step():
     made[0].zero_grad()
     # The two peaks may come at different times, so their sum would be too much.
     rise = (max(found.rise_bytes, found.numpy_peak_bytes) - 2**16) / params[0].nbytes
-    print(f"the device's peak besides parameters and gradients: {rise:.1f} times the largest one")
+    print(f"peak on top of parameters and gradients: {rise:.1f} times the largest parameter")
     return {
         "host": [*below, host.live_bytes / P],
         "kept": kept <= 2**16,
@@ -249,13 +250,13 @@ def three_after_a_step(which):
     return [round(param.item(), 6) for param in params] if which == "values" else host.live_bytes
 
 
-WRITE = "write m and v back, both, in every step"
+WRITE = "write both m and v back in every step"
 T = "t stays 1: count each parameter's own steps"
 self_check(
     values_after,
     [
         Case(([0.5],), [0.9], "step 1 gives m and v of zeros to adam_update_, and t = 1"),
-        Case(([0.5, -2.0],), [0.9, 0.95595], f"check in turn: {WRITE}; {T}"),
+        Case(([0.5, -2.0],), [0.9, 0.95595], f"check two things: {WRITE}; {T}"),
         Case(([0.5, -2.0, 1.0],), [0.9, 0.95595, 0.966968], WRITE),
         Case(([0.5],), [0.916667], "pass eps on", kwargs={"eps": 0.1}),
         Case(([0.5, -2.0],), [0.9, 0.978237], "pass betas on", kwargs={"betas": (0.5, 0.9)}),
@@ -264,7 +265,7 @@ self_check(
         Case(
             ("values",),
             [1, 0.9, 0.9],
-            "each parameter counts its own steps; skip gradients of None only",
+            "each parameter counts its own steps; skip only gradients of None",
             function=three_after_a_step,
         ),
         Case(
@@ -275,41 +276,41 @@ self_check(
             wrong={
                 0: "m and v live on the host: put them there, and keep their handles",
                 16: "give m and v the parameter's dtype: torch.zeros_like(param)",
-                48: "no gradient, no moments: `continue` before you make them",
+                48: "without a gradient, make no moments: `continue` first",
                 64: "`put` makes a second copy: `write` to the handle that you have",
             },
         ),
         Case(
             ("host",),
             [0, 2, 2],
-            "`put` m and v in the first step, 8 bytes per parameter; later `write`, no other `put`",
+            "`put` m and v in the first step, 8 bytes per parameter; later, only `write`",
             label="host bytes per weights' bytes before step 1, before step 2, at the end",
             function=after_large_step,
         ),
         Case(
             ("kept",),
             True,
-            "between steps keep handles only: no m, v or temporary",
+            "between steps keep only handles: no m, v or temporary",
             label="the device keeps at most 64 KiB",
             function=after_large_step,
         ),
         Case(
             ("peak",),
             True,
-            "bring one parameter's m and v up at a time, and `del` them before the next",
+            "fetch one parameter's m and v at a time, and `del` them before the next",
             label="at most 4 times the largest parameter on the device",
             function=after_large_step,
         ),
         Case(
             ("cleared",),
             True,
-            "param.grad = None, not param.grad.zero_()",
+            "use param.grad = None, not param.grad.zero_()",
             label="zero_grad() sets each .grad to None",
             function=after_large_step,
         ),
     ],
 )
-if predicted(predicted_step_seconds, question="seconds for one step's copies?"):
+if predicted(predicted_step_seconds, question="how many seconds for one step's copies?"):
     print(f"8 GB in and 8 GB out at 32 GB/s take {2 * 8 / 32:.2f} s; ", end="")
     print(f"you predicted {predicted_step_seconds}.")
 
@@ -324,23 +325,23 @@ score("lab06-offloaded_adam", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-stream_forward-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.2 A model that streams through (core, 3 points, 8 minutes)
 #
-# In a forward pass one layer computes at a time. So a model larger than the device's memory can run on it if its
-# layers come and go one after another.
+# In a forward pass, one layer computes at a time. So a model larger than the device's memory can run on it if
+# its layers come and go one by one.
 #
 # Write `stream_forward(host_layers, x)`, which runs `x` through the layers and returns the result. Each
 # entry of `host_layers` has `load()`, which returns the layer as a module on the device, and
 # `weight_bytes`.
 #
-# **Convention:** record no graph, even if `x` requires a gradient, and leave gradients switched on afterwards.
-# At most two layers' weights are on the device at any time; `layer = next.load()` still holds the old layer
+# **Convention:** record no graph, even if `x` requires a gradient, and leave gradients switched on
+# afterwards. Keep at most two layers' weights on the device; `layer = next.load()` still holds the old layer
 # while it loads. Without layers, return `x`.
 #
 # *Points:* the output 1, the memory 2.
 #
-# *Example:* of layers of 10, 30 and 20 MB, two at a time take at most 50 MB.
+# *Example:* two layers at a time out of 10, 30 and 20 MB take at most 50 MB.
 #
-# **Predict first.** Eight layers of 4 MiB, and a loop without `torch.no_grad()`. How many MiB of weights are
-# on the device when the loop ends?
+# **Predict first.** A loop without `torch.no_grad()` runs eight layers of 4 MiB. How many MiB of weights are
+# on the device when it ends?
 
 # %%
 predicted_weights_mib = None  # your prediction, a number
@@ -352,7 +353,7 @@ def stream_forward(host_layers: list, x: torch.Tensor) -> torch.Tensor:
     ### BEGIN SOLUTION
     with torch.no_grad():
         for host_layer in host_layers:
-            x = host_layer.load()(x)  # nothing keeps the layer once it has computed
+            x = host_layer.load()(x)  # nothing keeps the layer alive once it has computed
     return x
     ### END SOLUTION
 
@@ -390,21 +391,23 @@ def layers_at_once():
 
 
 OFF, GRAPH = "gradients are switched off afterwards", "the output requires a gradient"
-ENDS = {OFF: "use `with torch.no_grad():`, which ends"}
-ALL = {GRAPH: "compute each layer under torch.no_grad(), the last one, too"}
+ENDS = {OFF: "use `with torch.no_grad():`, which ends with its block"}
+ALL = {GRAPH: "compute each layer under torch.no_grad(), including the last one"}
 HELD = "a list, a variable or autograd holds a layer; compute under torch.no_grad()"
 self_check(
     output_of,
     [
         Case(([],), [[1, 1]], "without layers the output is x", label="no layers", wrong=ENDS),
         Case((two[:1],), [[2, 1]], "call what load() returns", label="one layer", wrong=ALL),
-        Case((two,), [[2, 3]], "each layer takes the output of the one before", label="two layers"),
-        Case((two[1:] + two,), [[3, 5]], "each runs, the first entry first", label="three layers"),
-        Case(([adds],), [[2]], "an output may have another shape than x", label="one that adds"),
+        Case((two,), [[2, 3]], "each layer takes the previous layer's output", label="two layers"),
+        Case((two[1:] + two,), [[3, 5]], "run every entry, in order", label="three layers"),
+        Case(
+            ([adds],), [[2]], "an output may have another shape than x", label="one layer that adds"
+        ),
         Case((), True, HELD, label="at most two layers at once", function=layers_at_once),
     ],
 )
-if predicted(predicted_weights_mib, question="MiB of weights without no_grad?"):
+if predicted(predicted_weights_mib, question="how many MiB of weights without no_grad?"):
 
     def colleague(host_layers, x):
         for layer in host_layers:
@@ -434,18 +437,17 @@ score("lab06-stream_forward", globals())
 #     "offload_param": {"device": "cpu", "pin_memory": true}}}
 # ```
 #
-# ZeRO's `stage` says what the GPUs divide among themselves: from 1 on the optimizer's state, in 3 the weights, too.
-# `offload_optimizer` works from stage 1 on, and runs the step itself on the host's processor, so moments never
-# move: 16-bit gradients go out and weights come in, 2 + 2 bytes per parameter instead of 8 + 8. `offload_param`
-# needs stage 3. `pin_memory` makes copies faster (6.9).
+# ZeRO's `stage` says what the GPUs divide among themselves: from 1 on the optimizer's state, and in 3 also
+# the weights. `offload_optimizer` works from stage 1 on, and runs the step itself on the host's processor, so
+# moments never move: 16-bit gradients go out and weights come in, 2 + 2 bytes per parameter instead of 8 + 8.
+# `offload_param` needs stage 3. `pin_memory` makes copies faster (6.9).
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-worth_swapping-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.3 Swap, recompute or keep? (core, 2 points, 13 minutes)
 #
 # Lab 4 dropped an activation and computed it again. Call a part of the network, such as a layer, a *stage*.
 # A swap costs two copies; but a copy needs no arithmetic, so it can hide behind what the device computes
-# between the stage's forward and its backward,
-# `hidden_flops` in all. Only the rest is extra time:
+# between the stage's forward and its backward, `hidden_flops` in total. Only the rest is extra time:
 #
 # $$\text{swap} = \max\left(0,\; \frac{2 \cdot \text{saved bytes}}{\text{link}} -
 # \frac{\text{hidden flops}}{\text{flops per second}}\right) \qquad
@@ -460,7 +462,7 @@ score("lab06-stream_forward", globals())
 # *Example:* 1 GB over 32 GB/s: two copies take 62.5 ms. 15 Tflop at 300 Tflop/s hide 50 ms of them. Recomputing
 # 6 Tflop takes 20 ms, more than 12.5. So swap.
 #
-# **Predict first.** The same stage on a GPU that computes twice as fast, over the same link?
+# **Predict first.** What about the same stage and link on a GPU that computes twice as fast?
 
 # %%
 predicted_choice = None  # your prediction, "swap" or "recompute"
@@ -497,7 +499,7 @@ self_check(
     [
         Case((1, 6, 15, 32, 300), "swap", "the example: 12.5 ms against 20 ms"),
         *(
-            Case(changed, "recompute", "each number counts: one differs from the example")
+            Case(changed, "recompute", "use every number: one differs from the example")
             for changed in [
                 (2, 6, 15, 32, 300),
                 (1, 6, 10, 32, 300),
@@ -508,16 +510,24 @@ self_check(
         Case((1, 3.72, 15, 32, 300), "recompute", "12.5 ms against 12.4 ms"),
         Case((1, 4, 15, 16, 300), "recompute", "half the link: two copies take 125 ms"),
         Case((0, 6, 15, 32, 300), "keep", "nothing is saved, so there is nothing to move"),
-        Case((1, 0, 900, 32, 300), "swap", "hidden with time to spare: extra time is 0, not less"),
+        Case(
+            (1, 0, 900, 32, 300),
+            "swap",
+            "the copies hide with time to spare: the extra time is 0, not less",
+        ),
         Case((1, 18.75, 0, 32, 300), "swap", "62.5 ms against 62.5 ms: at equal cost, swap"),
         Case((1, 18.7499, 0, 32, 300), "recompute", "62.5 ms against 62.4997: don't round"),
         Case((1e-6, 1.87e-5, 0, 32, 300), "recompute", "62.5 ns against 62.3: don't round"),
         Case((0.001, 0, 0, 32, 300), "recompute", "recomputing costs nothing here"),
-        Case((1e-6, 0, 0, 32, 300), "recompute", "1 kB isn't nothing: keep at 0 bytes only"),
+        Case(
+            (1e-6, 0, 0, 32, 300), "recompute", "1 kB isn't nothing: keep only if 0 bytes are saved"
+        ),
     ],
 )
 if predicted(predicted_choice, question="swap or recompute on the faster GPU?"):
-    print(f"On a GPU twice as fast: {choice(1, 6, 15, 32, 600)}; you predicted {predicted_choice}.")
+    print(
+        f"On a GPU that is twice as fast: {choice(1, 6, 15, 32, 600)}; you predicted {predicted_choice}."
+    )
     print("Its compute hides 25 ms of 62.5, and recomputing takes 10 ms.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab06-worth_swapping", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
@@ -539,10 +549,11 @@ choice_sliders(worth_swapping)
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-break-even-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Which link makes a swap free?
 #
-# Set the extra time to 0, and the link has to carry $2 \cdot \text{flops per second} / \text{intensity}$,
+# For an extra time of 0, the link has to carry $2 \cdot \text{flops per second} / \text{intensity}$,
 # where *intensity* is hidden flops per saved byte. A transformer layer of width $h$ computes about $24 h^2$
-# operations per token in forward, twice that in backward, and saves about $34 h$ bytes. So each layer between
-# a stage's forward and its backward adds $72 h^2 / (34 h) \approx 2.1 h$ to the intensity: 8,674 for $h = 4096$.
+# operations per token in forward and twice that in backward, and it saves about $34 h$ bytes. So each layer
+# between a stage's forward and its backward adds $72 h^2 / (34 h) \approx 2.1 h$ to the intensity: 8,674 for
+# $h = 4096$.
 #
 # **Predict first.** How many GB/s does *your* link carry?
 
@@ -553,7 +564,7 @@ predicted_link_gb_per_s = None  # your prediction, a number
 own_link, own_flops = link_and_compute(DEVICE)
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab06-break-even-here", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_link_gb_per_s, question="GB/s of your link?"):
+if predicted(predicted_link_gb_per_s, question="how many GB/s does your link carry?"):
     print(f"this machine: link {own_link / 1e9:.2f} GB/s, compute {own_flops / 1e12:.3f} Tflop/s")
     print(f"for the link you predicted {predicted_link_gb_per_s} GB/s")
     layer = 72 / 34 * 4096
@@ -561,41 +572,41 @@ if predicted(predicted_link_gb_per_s, question="GB/s of your link?"):
         print(f"{name}: behind 1 layer of h = 4096, {2 * peak / layer / 1e9:.0f} GB/s")
     show_figure(
         draw_break_even(own_link, own_flops, layer),
-        "The bandwidth from which a swap is free falls with intensity, a line for each device; the "
+        "The bandwidth from which a swap is free falls with intensity, with a line for each device; the "
         "faster the device, the higher its line. Level lines mark PCIe 3, PCIe 5 and NVLink-C2C.",
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-break-even-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* With a link above its line, a device swaps for free; the dot is where your machine does.
-# Behind one layer of width 4096 an A100 would need 72 GB/s, more than PCIe 4 or 5 has in one direction; behind
-# three, 24 GB/s are enough. So the first stages, with the most compute between forward and backward, are the best to
-# swap.
+# *What the picture shows.* With a link above its line, a device swaps for free; the dot shows where your
+# machine does. Behind one layer of width 4096, an A100 would need 72 GB/s, more than PCIe 4 or 5 has in one
+# direction; behind three, 24 GB/s is enough. So the first stages, with the most compute between forward and
+# backward, are the best to swap.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-schedule-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.4 A schedule for the link (core, 5 points, 21 minutes)
 #
-# Many stages want one link. Which leave, when, and when do they come back? The rules of the game:
+# Many stages want one link. Which ones go out, when, and when do they come back? These are the rules:
 #
 # A chain of $n$ stages runs $2n$ **compute steps**, numbered from 0: forward $0, \dots, n-1$, then backward
 # $n-1, \dots, 0$, so backward i is step $2n-1-i$. They run one at a time, each as soon as it can. Forward i
-# takes `saved_bytes` on the device as it **starts**; backward i needs them there, and frees them as it
+# takes `saved_bytes` on the device when it **starts**; backward i needs them there, and frees them when it
 # **ends**.
 #
 # A schedule is a list of **copies** `(kind, stage, after)`. The link makes them one at a time, in the order
 # of the list, each in `saved_bytes / link_bytes_per_s` seconds:
-# - `("out", i, after)` frees the stage's bytes on the device as it **ends**;
-# - `("in", i, after)` takes them again as it **starts**;
+# - `("out", i, after)` frees the stage's bytes on the device when it **ends**;
+# - `("in", i, after)` takes them again when it **starts**;
 # - `after`: the copy may start once compute step `after` is done; -1 means at once.
 #
 # A copy waits until its bytes are on the side it copies from, and no step uses them. Nothing may exceed the
 # budget: a step or copy that doesn't fit waits. If a step and a copy could start at the same moment, the
-# step goes first. The **makespan** is the time at which the last step ends.
+# step goes first. The **makespan** is the time when the last step ends.
 #
 # `simulate(stages, budget_bytes, link_bytes_per_s, schedule)` plays this. It returns a run with a `makespan`,
-# or raises `peakmem.Infeasible` and says what waits for what.
+# or raises `peakmem.Infeasible`, which says what waits for what.
 #
-# **Predict first.** Three stages of 100 bytes, forwards of 2 s, backwards of 4 s; room for two; a link of 100
-# bytes/s. Which of the four schedules below finish?
+# **Predict first.** Three stages of 100 bytes have forwards of 2 s and backwards of 4 s. The device has room
+# for two; the link carries 100 bytes/s. Which of the four schedules below finish?
 
 # %% nbgrader={"grade": false, "grade_id": "lab06-schedule-attempts", "locked": true, "schema_version": 3, "solution": false, "task": false}
 three = [Stage(forward_time=2, backward_time=4, saved_bytes=100)] * 3
@@ -624,7 +635,7 @@ if predicted(predicted_schedules, question="which of the four finish?"):
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-schedule-how", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* Stage 0 goes out while forward 1 runs, and comes back while backward 1 runs. The
-# makespan is that of compute alone.
+# makespan is the time of compute alone.
 #
 # Write `schedule(stages, budget_bytes, link_bytes_per_s)`, which returns a list of copies. Raise `ValueError`
 # if one stage alone exceeds the budget; otherwise a schedule exists.
@@ -632,19 +643,19 @@ if predicted(predicted_schedules, question="which of the four finish?"):
 # *Points:* every schedule finishes 2, within 1.25 times the least makespan 2, within 1.05 times 1. Chains have at
 # most 8 stages.
 #
-# **Step by step.** To swap a set of stages, send each out after its own forward, `("out", i, i)`, and fetch them
-# in the order in which backward needs them, the last one first: `("in", i, n - 1)` lets the link begin as
-# soon as forward is over, and wait for room by itself.
+# **Step by step.** To swap a set of stages, send each out after its own forward, `("out", i, i)`, and fetch
+# them in the order that backward needs, last one first: `("in", i, n - 1)` lets the link begin when forward
+# ends, and it waits for room by itself.
 # 1. *Feasible.* Swap the first $k$ stages, with the smallest $k$ that doesn't raise `Infeasible`. (Not all: a
-#    copy out that backward overtakes never starts, and all after it wait forever.)
+#    copy out that backward overtakes never starts, and all later copies wait forever.)
 # 2. *Faster.* One large stage may free as much as three small ones. Eight stages have 256 subsets: try them all.
 #
-# *Example:* above, `[("out", 0, 0), ("in", 0, 2)]` is right, with a makespan of 18.
+# *Example:* above, `[("out", 0, 0), ("in", 0, 2)]` is correct, with a makespan of 18.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab06-schedule-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def schedule(stages: list, budget_bytes: int, link_bytes_per_s: float) -> list[tuple]:
-    """Return copies (kind, stage, after) with which the chain fits, in little time."""
+    """Return copies (kind, stage, after) that make the chain fit, in little time."""
     ### BEGIN SOLUTION
     n = len(stages)
     if max(stage.saved_bytes for stage in stages) > budget_bytes:
@@ -676,7 +687,7 @@ def makespan(stages, budget, link):
     except peakmem.Infeasible as error:
         if max(stage.saved_bytes for stage in stages) > budget:
             raise ValueError from None  # an Infeasible is a ValueError
-        print(f"simulate says about one of your tries: {error}")
+        print(f"simulate's message for one of your tries: {error}")
         return UNCAUGHT
     if copies is None:
         return NONE
@@ -685,7 +696,7 @@ def makespan(stages, budget, link):
     try:
         return simulate(stages, budget, link, copies).makespan
     except peakmem.Infeasible as error:
-        print(f"simulate says about your schedule: {error}")
+        print(f"simulate's message for your schedule: {error}")
         return NEVER
 
 
@@ -695,7 +706,7 @@ def near(least, *problem):
     if not isinstance(found, (int, float)):
         return found
     if found > 1.05 * least:
-        print(f"your makespan is {found:g}, the least {least:g}; up to 5% more earns all points")
+        print(f"your makespan is {found:g}, the shortest {least:g}; up to 5% more earns all points")
     return found <= 1.05 * least
 
 
@@ -715,17 +726,17 @@ KEPT = "does your function remember a schedule for other stages?"
 EARLY = "after forward, let the link begin at once: it waits for room by itself"
 PROBLEMS = {  # label: (least makespan, stages, budget, link, hint)
     "room for two": (18, three, 200, 100, f"{EARLY}; {KEPT}"),
-    "room for one": (22, three, 100, 100, "one stage at a time on the device"),
+    "room for one": (22, three, 100, 100, "only one stage at a time is on the device"),
     "one must go, the link is slow": (38, [Stage(1, 2, 8)] * 4, 31, 0.5, SLOW),
     "room for the last": (
         8,
         room,
         168,
         16,
-        "copies in that start during forward take the last stages' room",
+        "copies in that start during forward take up the last stages' room",
     ),
-    "fewer bytes, more time": (10, uneven, 40, 10, "compare makespans, not the bytes that move"),
-    "5 stages": (29, large, 90, 10, "34 comes from swapping the first stages: try all sets"),
+    "fewer bytes, more time": (10, uneven, 40, 10, "compare makespans, not the bytes moved"),
+    "5 stages": (29, large, 90, 10, "swapping the first stages gives 34: try all sets"),
 }
 self_check(
     makespan,
@@ -733,12 +744,12 @@ self_check(
         Case(
             (three, 300, 100),
             18,
-            "all fits: an empty list is best",
+            "everything fits: an empty list is best",
             label="room for all",
             wrong=STUCK,
         ),
         Case((three, 300, 1), 18, SLOW, label="room for all, slow link", wrong=STUCK),
-        Case((small, 200, 100), 18, "all fits", label="three small stages", wrong=STUCK),
+        Case((small, 200, 100), 18, "everything fits", label="three small stages", wrong=STUCK),
         Case((three, 99, 100), raises=ValueError, hint="100 bytes never fit into 99", label="none"),
         *(
             Case(tuple(problem), True, hint, label=label, function=near, wrong=STUCK)
@@ -758,10 +769,10 @@ score("lab06-schedule", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.5 Find the leak (core, 2 points, 6 minutes)
 #
-# Batches of many lengths wait on the host. This function reduces each to one number. Its results are right.
+# Batches of many lengths wait on the host. This function reduces each to one number. Its results are correct.
 #
 # **Predict first.** There are twelve batches, all of different lengths; the longest takes 2 MiB, the shortest 1.
-# How many MiB are on the device at the peak, temporaries included?
+# How many MiB are on the device at the peak, including temporaries?
 
 # %%
 predicted_leak_mib = None  # your prediction, a number
@@ -782,11 +793,11 @@ def wasteful_mean_squares(host, handles):
 
 
 LENGTHS = [512 - 22 * i for i in range(12)]
-leak_host = HostTier()  # a name of its own: other cells use `host` for theirs
+leak_host = HostTier()  # its own name: other cells use `host` for theirs
 leak_handles = [
     leak_host.put(torch.full((rows, 1024), float(rows), device=DEVICE)) for rows in LENGTHS
 ]
-if predicted(predicted_leak_mib, question="MiB at the peak with twelve batches?"):
+if predicted(predicted_leak_mib, question="how many MiB at the peak with twelve batches?"):
     for count in (1, 2, 6, 12):
         found = measure_call(wasteful_mean_squares, leak_host, leak_handles[:count], device=DEVICE)
         print(f"batches: {count:2}, {found.rise_bytes / MIB:5.1f} MiB at the peak")
@@ -795,7 +806,7 @@ if predicted(predicted_leak_mib, question="MiB at the peak with twelve batches?"
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Write `mean_squares(host, handles)`, with the same results in less memory. **Convention:** at most 3 times the
 # largest batch plus 256 KiB are on the device at once, numpy arrays included. A shape may come twice, with
-# different values, and so may a handle; there may be no batches. The host stays as it is.
+# different values, and so may a handle; there may be no batches. Leave the host as it is.
 #
 # *Points:* the results 1, the peak 1.
 #
@@ -841,9 +852,9 @@ def peak_of(times):
     return rise <= 3 * handles[0].nbytes + 2**18
 
 
-OTHER = "the host isn't as it was"
-KEEP = {OTHER: "no put, write or free: the batches are the caller's"}
-STALE = "one number per handle; the second batch of a shape has values of its own"
+OTHER = "the host has changed"
+KEEP = {OTHER: "don't put, write or free: the batches are the caller's"}
+STALE = "return one number per handle; the second batch of a shape has its own values"
 HELD = "what still holds the batches of other shapes?"
 self_check(
     means_of,
@@ -873,8 +884,8 @@ score("lab06-find_the_leak", globals())
 # ## 6.6 In your own words (core, 2 points, 5 minutes)
 #
 # A friend swaps the saved tensors of *every* layer of a small network. Memory is fine, but a step takes three
-# times as long. In two to four sentences: why, and which two figures of the machine would have told you (1 point)?
-# What would you swap instead (1 point)?
+# times as long. In two to four sentences: why, and which two figures of the machine would have predicted it
+# (1 point)? What would you swap instead (1 point)?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab06-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -886,7 +897,7 @@ score("lab06-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **The core ends here.** You should now be able to say:
 #
-# - Tensors that are rarely used, or have much compute between two uses, may go: moments first, weights next.
+# - Swap tensors that are rarely used, or have much compute between two uses: moments first, weights next.
 # - A swap is free if the link carries at least $2 \cdot \text{flops per second} / \text{intensity}$. Below that,
 #   compare it with recomputing.
 # - A schedule is fast if its copies are few and begin as soon as they can.
@@ -914,28 +925,29 @@ except peakmem.OutOfMemory as error:
     print("Out of memory:", error)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-swap_saved_tensors-how", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Within `with torch.autograd.graph.saved_tensors_hooks(pack, unpack):` autograd calls `pack(tensor)` for every
-# tensor it saves, and keeps what `pack` returns **instead of the tensor**. When backward needs the tensor,
-# `unpack(what_pack_returned)` has to return it; after use, autograd lets go of it.
+# Within `with torch.autograd.graph.saved_tensors_hooks(pack, unpack):` autograd calls `pack(tensor)` for
+# every tensor it saves, and keeps what `pack` returns **instead of the tensor**. When backward needs the
+# tensor, `unpack(what_pack_returned)` has to return it; after use, autograd releases it.
 #
 # Write `swap_saved_tensors(host)`, a context manager in the form of `keep_all`: forward runs at its `yield`.
-# If `pack` just puts and `unpack` gets, gradients are right, but too much moves, and all of it stays on the
-# host. Three rules make it good:
+# If `pack` just puts and `unpack` gets, gradients are correct, but too much moves, and all of it stays on the
+# host. Three rules fix that:
 #
-# 1. **Parameters stay.** Return them from `pack` as they are, and their views too: a view's `tensor._base` is
-#    the tensor it looks into. Only `nn.Parameter` counts.
+# 1. **Parameters stay.** Return them from `pack` unchanged, and their views too: a view's `tensor._base` is
+#    the tensor it views. Only `nn.Parameter` counts.
 # 2. **Each storage goes out once.** `tanh` saves its output, and the next product saves the same tensor as its
 #    input.
-# 3. **Nothing is left** on the host once autograd has let go: after backward, even within the block, or when
-#    the graph is dropped without one. Not at the first `unpack`: with `retain_graph=True` backward runs twice.
+# 3. **Nothing is left** on the host once autograd has released it: after backward, even within the block, or
+#    when the graph is dropped without one. Don't free at the first `unpack`: with `retain_graph=True`,
+#    backward runs twice.
 #
-# Here is a tool for 2 and 3. `Storages(host).entry(tensor)` returns the entry of the tensor's storage. The entry's
-# `handle` is freed when its last holder lets the entry go. So let autograd be the only holder.
+# Here is a tool for 2 and 3. `Storages(host).entry(tensor)` returns the entry of the tensor's storage. The
+# entry's `handle` is freed when nothing holds the entry. So let autograd be the only holder.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab06-storages", "locked": true, "schema_version": 3, "solution": false, "task": false}
 class Entry:
-    """A storage's bytes on the host, freed when nothing holds this entry any more."""
+    """A storage's bytes on the host, freed when nothing holds this entry."""
 
     def __init__(self, tensor, host):
         self.handle = host.put(whole_storage(tensor))
@@ -943,7 +955,7 @@ class Entry:
 
 
 class Storages:
-    """The entries of the storages that are on a host."""
+    """The entries of all storages on a host."""
 
     def __init__(self, host):
         self.host = host
@@ -966,14 +978,14 @@ class Storages:
 #
 # *Points:* gradients 1, the device's peak 2, rules 1 and 2 1, rule 3 1.
 #
-# **Convention:** a chain of any length may take 6 activations plus half a MiB besides `x` and the weights. No
-# tensor is changed in place between two saves.
+# **Convention:** a chain of any length may take 6 activations plus half a MiB on top of `x` and the weights.
+# No tensor changes in place between two saves.
 #
-# *Example:* `y = torch.exp(x)`, then `(y * y).sum()`. `exp` saves `y`, and the product saves it twice. One
+# *Example:* in `y = torch.exp(x)`, then `(y * y).sum()`, `exp` saves `y`, and the product saves it twice. One
 # storage goes out.
 #
 # **Predict first.** In the chain above, each block saves its input (for the product) and its output (for tanh).
-# How many activations go out in all twelve?
+# How many activations go out for all twelve?
 
 # %%
 predicted_activations_out = None  # your prediction, a number
@@ -1022,7 +1034,7 @@ def gradients(swap, host, backwards=1):
 
 
 def same_gradients(backwards):
-    """Return whether gradients are as without swapping."""
+    """Return whether gradients are the same as without swapping."""
     expected = backwards * gradients(keep_all, HostTier())
     return torch.allclose(expected, gradients(swap_saved_tensors, HostTier(), backwards))
 
@@ -1085,14 +1097,14 @@ def fits():
 weight = nn.Parameter(torch.ones(4, 5, device=DEVICE))
 frozen = nn.Parameter(torch.ones(5, 5, device=DEVICE), requires_grad=False)
 leaf = torch.ones(2, 5, device=DEVICE, requires_grad=True)
-SHARED = "one `Storages` for the whole block, and one entry for a tensor and its views"
+SHARED = "use one `Storages` for the whole block, and one entry for a tensor and its views"
 self_check(
     same_gradients,
     [
         Case(
             (1,),
             True,
-            "yield under the hooks; keep the entry, not its handle alone; rebuild from its whole storage",
+            "yield under the hooks; keep the entry, not just its handle; rebuild from its whole storage",
         ),
         Case((2,), True, "backward may run twice: don't free in unpack"),
         Case(
@@ -1163,28 +1175,28 @@ score("lab06-swap_saved_tensors", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-swap-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* Without swapping, a mountain of 26 MiB; with it, hardly more than the running operator
-# needs. torch's own `torch.autograd.graph.save_on_cpu` moves all 24 saved tensors, and the weights.
+# *What the picture shows.* Without swapping, memory climbs to 26 MiB; with it, hardly more than the running
+# operator needs. torch's own `torch.autograd.graph.save_on_cpu` moves all 24 saved tensors, plus the weights.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-plan_joint-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.8 One plan for all three (stretch, 4 points, 12 minutes)
 #
-# 6.3 priced a stage as if it were alone. In a chain, stages share the link and the memory, so the best treatment
-# of one depends on all the others.
+# Exercise 6.3 treated a stage as if it were alone. In a chain, stages share the link and the memory, so the
+# best choice for one depends on all others.
 #
-# Write `plan_joint(stages, budget_bytes, link_bytes_per_s)`. It returns the list of `"keep"`, `"recompute"` or
-# `"swap"`, one per stage, with the least makespan, and raises `ValueError` if no list fits.
+# Write `plan_joint(stages, budget_bytes, link_bytes_per_s)`. It returns the list with the shortest makespan,
+# one of `"keep"`, `"recompute"` or `"swap"` per stage, and raises `ValueError` if no list fits.
 #
 # `simulate_plan(stages, plan, budget_bytes, link_bytes_per_s)` plays a list: it returns a run with a
-# `makespan`, or raises `peakmem.Infeasible`. It times the copies itself; neighbours that are recomputed form
-# one segment, as in lab 4.
+# `makespan`, or raises `peakmem.Infeasible`. It times the copies itself; recomputed neighbours form one
+# segment, as in lab 4.
 #
 # **Convention:** the last stage is kept, whatever your list says. There are at most 6 stages.
 #
-# *Points:* every plan fits 2, within 1.2 times the least 1, the least 1.
+# *Points:* every plan fits 2, within 1.2 times the shortest 1, the shortest 1.
 #
-# *Example:* two stages, each with 1 s of forward, 2 s of backward, 30 saved bytes and an output of 10; a budget
-# of 40: `["recompute", "keep"]` fits.
+# *Example:* for two stages, each with 1 s of forward, 2 s of backward, 30 saved bytes and an output of 10,
+# `["recompute", "keep"]` fits a budget of 40.
 #
 # **Predict first.** What is the makespan of that plan?
 
@@ -1228,12 +1240,12 @@ def makespan_of(*problem):
     except peakmem.Infeasible as error:
         if problem == HOPELESS:
             raise ValueError from None  # an Infeasible is a ValueError
-        print(f"simulate_plan says: {error}")
+        print(f"simulate_plan's message: {error}")
         return UNCAUGHT
     try:
         return simulate_plan(stages, plan, *limits).makespan
     except peakmem.Infeasible as error:
-        print(f"simulate_plan says: {error}")
+        print(f"simulate_plan's message: {error}")
         return "a plan that doesn't fit"
 
 
@@ -1242,29 +1254,31 @@ UNCAUGHT = "Infeasible came out of plan_joint"
 self_check(
     makespan_of,
     [
-        Case((two, 60, 10), 6, "all fits: keep everything", label="room for all"),
-        Case(([Stage(1, 2, 1, 1)] * 2, 40, 10), 6, "all fits", label="two small stages"),
+        Case((two, 60, 10), 6, "everything fits: keep it all", label="room for all"),
+        Case(([Stage(1, 2, 1, 1)] * 2, 40, 10), 6, "everything fits", label="two small stages"),
         Case(
             (two, 40, 10),
             7,
-            "the example: recompute the first one; remember no plan for other stages",
+            "the example: recompute the first stage; don't reuse a plan for other stages",
             label="the example",
             wrong={UNCAUGHT: "catch peakmem.Infeasible where you call simulate_plan, and go on"},
         ),
-        Case((costly, 64, 1000), 44.096, "swaps are all but free here", label="a quick link"),
-        Case((cheap, 60, 8), 14, "neighbours may be recomputed, too", label="a slow link"),
+        Case((costly, 64, 1000), 44.096, "swaps are almost free here", label="a quick link"),
+        Case((cheap, 60, 8), 14, "neighbours may also be recomputed", label="a slow link"),
         Case(
             HOPELESS,
             raises=ValueError,
-            hint="each alone fits, but backward of the second needs the first one's output, too",
+            hint="each fits alone, but the second's backward also needs the first one's output",
             label="nothing fits",
         ),
-        Case((six, 104, 1024), 59 / 64, "try all", label="six stages, half the link"),
-        Case((six, 104, 2048), 50.5 / 64, "try all, and don't round times", label="six stages"),
+        Case((six, 104, 1024), 59 / 64, "try all lists", label="six stages, half the link"),
+        Case(
+            (six, 104, 2048), 50.5 / 64, "try all lists, and don't round times", label="six stages"
+        ),
     ],
     equal=close(1e-4),
 )
-if predicted(predicted_makespan, question="the example's makespan?"):
+if predicted(predicted_makespan, question="what is the example's makespan?"):
     print(f"the example: {makespan_of(two, 40, 10):g} s; you predicted {predicted_makespan}")
     print("the six stages' best plan:", plan_joint(six, 104, 2048))
 
@@ -1279,8 +1293,8 @@ score("lab06-plan_joint", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-gantt-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Does the simulated clock tell the truth?
 #
-# Here is a real chain: matrix products for compute, `host.put` and `host.get` for copies, on a thread of their
-# own. Your `schedule` of 6.4 plans it; the plan is simulated, and then run for real.
+# Here is a real chain, with matrix products for compute and `host.put` and `host.get` for copies, on their
+# own thread. Your `schedule` from 6.4 plans it; the plan is simulated, then run for real.
 #
 # **Predict first.** By how many percent do the two makespans differ?
 
@@ -1322,7 +1336,7 @@ if predicted(predicted_percent, question="by how many percent do they differ?"):
     real = min(runs, key=lambda run: run.makespan)
     show_figure(
         draw_runs({"on paper": paper, "for real": real}, 1000, "ms"),
-        "Two Gantt charts over one time axis, your schedule as simulated and with real timestamps: "
+        "Two Gantt charts over one time axis, of your schedule as simulated and with real timestamps: "
         "compute above, the link below it, in the same order; real bars differ in length.",
     )
     alone = 1000 * (sum(forward_s) + backward_s * len(stages))
@@ -1334,24 +1348,25 @@ if predicted(predicted_percent, question="by how many percent do they differ?"):
         print(f"{name}: at most {run.peak_bytes / MIB:.0f} of {budget / MIB:.0f} MiB on the device")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-gantt-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the pictures show.* On a CPU, compute and copies share processors, so bars may grow where they overlap; on
-# a busy machine the difference means little. # Both runs stay within the budget: a schedule promises bytes, and hopes for time.
+# *What the pictures show.* On a CPU, compute and copies share processors, so bars may grow where they
+# overlap; on a busy machine, the difference means little. Both runs stay within the budget: a schedule
+# guarantees bytes, but not time.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-gpu_overlap-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 6.9 Copies behind compute (stretch, 2 points, 8 minutes, GPU)
 #
 # A GPU copies and computes at the same time, under two conditions: the host's memory is **pinned**, so that the
 # operating system can't move it (`tensor.pin_memory()` returns such a copy), and copy and compute are in
-# different **streams**, queues whose entries run one after another. What you call within
-# `with torch.cuda.stream(stream):` is queued in that `torch.cuda.Stream()`.
+# different **streams**, queues whose entries run in order. Work that you start within `with
+# torch.cuda.stream(stream):` is queued in that `torch.cuda.Stream()`.
 #
 # Write `overlapped(compute, copies)`: call `compute()` once, and copy each `(source, target)` with
-# `target.copy_(source, non_blocking=True)` on a stream of your own, which first waits for the work queued so far:
+# `target.copy_(source, non_blocking=True)` on your own stream, which first waits for the work queued so far:
 # `stream.wait_stream(torch.cuda.current_stream())`. Finally, make the current stream wait for yours.
 #
-# *Points:* the whole takes at most 1.15 times the longer of compute alone and copies alone.
+# *Points:* both together take at most 1.15 times the longer of compute alone and copies alone.
 #
-# *Example:* copies alone take 10 ms and compute 12: together at most 13.8.
+# *Example:* if copies alone take 10 ms and compute 12, both may take 13.8.
 #
 # **Predict first.** How many times faster is a copy from pinned than from pageable memory?
 
@@ -1425,4 +1440,4 @@ score("lab06-gpu_overlap", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab06-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## What you should now be able to say
 #
-# - Swapping and recomputing buy the same bytes with different time: the link's, and the device's.
+# - Swapping and recomputing pay for the same bytes with different time: the link's and the device's.

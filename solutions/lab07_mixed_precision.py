@@ -16,9 +16,9 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 7: fewer bytes per element
 #
-# Numbers in float16 or bfloat16 take 2 bytes instead of 4. So activations halve, and recent GPUs multiply
-# several times faster. The price is range and precision. *Mixed precision* pays it where it is cheap: most
-# work is done in 16 bits, and the few steps that would go wrong stay in 32.
+# Numbers in float16 or bfloat16 take 2 bytes instead of 4. So activations take half the memory, and recent
+# GPUs multiply several times faster. The price is range and precision. *Mixed precision* pays it where it is
+# cheap: most work is done in 16 bits, and the few steps that would go wrong stay in 32.
 #
 # **You will be able to**
 # - say why gradients vanish in float16, and write the loss scaler that saves them;
@@ -40,7 +40,7 @@
 # | **core** | | **75** | **16** |
 # | **stretch** | | **45** | **10** |
 #
-# Without a CUDA GPU, 7.10 and its points are left out.
+# Without a CUDA GPU, 7.10 doesn't count.
 
 # %% nbgrader={"grade": false, "grade_id": "lab07-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import copy
@@ -68,16 +68,16 @@ peakmem.lab("lab07_mixed_precision")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 torch.set_num_threads(1)  # for networks as small as these, threads cost more time than they save
 print("Bytes are measured on the GPU if there is one; on the CPU, live storages stand in for them.")
-print("The small models train on the CPU in either case, so your losses match the text.")
+print("The small models always train on the CPU, so your losses match the text.")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-model-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## The model of this lab
 #
-# A small GPT (2 layers, 32 features, a vocabulary of 32) learns which token follows which. In one way it is
+# A small GPT (2 layers, 32 features, a vocabulary of 32) learns which token follows which. In one way it's
 # like a large one: its loss is a mean over a **huge** batch of 16.8 million tokens, cut into 65,536
-# micro-batches of 256. So `model(tokens, targets)` returns `loss / 65536`, and that factor is in every
-# gradient. All micro-batches are alike here, so we run one and multiply the step by 65536. Losses are
-# computed in float32.
+# micro-batches of 256. So `model(tokens, targets)` returns `loss / 65536`, and every gradient contains that
+# factor. All micro-batches are alike here, so we run one and multiply the step by 65536. Losses are computed
+# in float32.
 
 # %% nbgrader={"grade": false, "grade_id": "lab07-model", "locked": true, "schema_version": 3, "solution": false, "task": false}
 PARTS = 65536  # micro-batches in one batch
@@ -100,19 +100,19 @@ print(
 # ## 7.1 What is flushed to zero? (core, 2 points, 13 minutes)
 #
 # The smallest positive float16 is $2^{-24}$, about 6e-8. Half of that or less rounds to 0: it is *flushed*.
-# bfloat16 has float32's exponents and goes down to $2^{-133}$.
+# bfloat16 has float32's exponent bits and goes down to $2^{-133}$.
 #
 # Write `flushed_fraction(grads: list, dtype: str, scale: float) -> float`. `grads` is a list of float32 tensors of
-# any shapes. Of all their values that are not 0, return the share that becomes 0 when multiplied by `scale` and
-# then cast to `dtype`.
+# any shapes. Return the share of their nonzero values that become 0 when multiplied by `scale` and then cast
+# to `dtype`.
 #
 # **Convention:** `dtype` is `"float16"` or `"bfloat16"`; anything else raises `ValueError`. Count over all tensors
 # together; return 0.0 if no value is nonzero. Leave the tensors as they are.
 #
 # *Points:* all or nothing.
 #
-# *Example:* of 1e-8, 1e-3 and 0, with `"float16"` and `scale=1.0`, one of two is flushed: 0.5. With `scale=8.0` the
-# first is 8e-8, which survives: 0.0.
+# *Example:* with `"float16"` and `scale=1.0`, one of the two nonzero values in 1e-8, 1e-3 and 0 is flushed:
+# 0.5. With `scale=8.0` the first is 8e-8, which survives: 0.0.
 #
 # **Predict first.** What share of the model's gradients is flushed in float16?
 
@@ -139,7 +139,7 @@ def flushed_fraction(grads: list[torch.Tensor], dtype: str, scale: float) -> flo
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-flushed_fraction-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 7.1, what is flushed to zero
 def on_tensors(function, values, *rest):
-    """Return the function's result on a list of tensors, one of each value."""
+    """Return the function's result on a list of tensors, one per value."""
     grads = [torch.tensor(value) for value in values]
     given = [grad.tolist() for grad in grads]
     result = function(grads, *rest)
@@ -152,8 +152,8 @@ def share_of(*values, dtype="float16", scale=1.0):
 
 
 example = [1e-8, 1e-3, 0.0]
-ZERO = "a gradient that was 0 before does not count"
-TINY = "2^-24 survives, and so do values nearer to it than to 0: cast, and look for zeros"
+ZERO = "a gradient that was already 0 doesn't count"
+TINY = "2^-24 survives, and so do values closer to it than to 0: cast, then look for zeros"
 RAISE = "raise ValueError unless dtype is float16 or bfloat16"
 CHANGED = {"grads changed": "leave the tensors as they are: grad * scale makes a new one"}
 self_check(
@@ -167,7 +167,7 @@ self_check(
         Case(
             ([2.0**-140, 2.0**-120],),
             0.5,
-            "the product 2^-152 is 0 even before the cast: it counts, too",
+            "the product 2^-152 is 0 even before the cast: count it too",
             {"dtype": "bfloat16", "scale": 2.0**-12},
         ),
         Case(
@@ -177,10 +177,10 @@ self_check(
             {"scale": 2.0**17},
         ),
         Case((2.0**-25,), 1.0, "half of 2^-24 rounds to 0"),
-        Case((1e5,), 0.0, "1e5 is inf, and not 0"),
+        Case((1e5,), 0.0, "1e5 becomes inf, not 0"),
         Case((-1e-8, [1.0, 1.0]), 1 / 3, "of all tensors' values, 1 in 3"),
         Case(([0.0, 0.0],), 0.0, "no nonzero value: 0.0"),
-        Case((), 0.0, "no tensor, and so no nonzero value: 0.0"),
+        Case((), 0.0, "no tensors, so no nonzero value: 0.0"),
         Case((example,), None, RAISE, {"dtype": "float8"}, raises=ValueError),
         *(
             Case((example,), None, RAISE, {"dtype": name}, raises=ValueError)
@@ -190,14 +190,14 @@ self_check(
     ],
     equal=close(1e-5),
 )
-if predicted(predicted_flushed, question="which share is flushed in float16?"):
+if predicted(predicted_flushed, question="what share is flushed in float16?"):
     for dtype in ("float16", "bfloat16"):
         print(f"{dtype:9} {flushed_fraction(GRADIENTS, dtype, 1.0):.1%} of the model's gradients")
     print(f"You predicted {predicted_flushed} for float16.")
     print(
         "These were computed in float32 and cast at the end. A backward in float16 loses far more:"
     )
-    print("once a gradient is 0, all gradients that are computed from it are 0, too.")
+    print("once a gradient is 0, all gradients computed from it are 0, too.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-flushed_fraction", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 7.1, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -210,21 +210,22 @@ score("lab07-flushed_fraction", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-best_scale-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.2 The best scale (core, 1 point, 8 minutes)
 #
-# A scale moves all gradients up together. Small ones are saved as long as the largest doesn't overflow. A
-# power of two changes the exponent only, and rounds nothing.
+# A scale moves all gradients up together. That saves the small ones, as long as the largest doesn't overflow.
+# A power of two changes only the exponent, so nothing is rounded.
 #
-# Write `best_scale(grads: list) -> float`: the largest power of two from $2^{-24}$ to $2^{24}$ with which **all** scaled
-# values stay finite in float16. There is always one.
+# Write `best_scale(grads: list) -> float`: return the largest power of two from $2^{-24}$ to $2^{24}$ that
+# keeps **all** scaled values finite in float16. One always exists.
 #
-# **Convention:** the value after the cast counts. The largest float16 is 65504; anything below 65520 rounds
-# down to it. No value, or only zeros: $2^{24}$. Leave the tensors as they are.
+# **Convention:** what matters is the value after the cast. The largest float16 is 65504; anything below 65520
+# rounds down to it. Without nonzero values, return $2^{24}$. Leave the tensors as they are.
 #
 # *Points:* all or nothing.
 #
-# *Example:* of 0.5 and -3.0, -3.0 decides. $3 \cdot 2^{14} = 49152$ is finite, $3 \cdot 2^{15}$ is not: 16384.
+# *Example:* for 0.5 and -3.0, the larger magnitude decides. $3 \cdot 2^{14} = 49152$ is finite, $3 \cdot
+# 2^{15}$ isn't: 16384.
 #
-# **Predict first.** By up to which power of two could the model's gradients be scaled, without the limit of
-# $2^{24}$? Give its exponent.
+# **Predict first.** Without the limit of $2^{24}$, what is the largest power of two by which you could scale
+# the model's gradients? Give its exponent.
 
 # %%
 predicted_exponent = None  # your prediction, a whole number
@@ -254,16 +255,16 @@ self_check(
     scale_of,
     [
         Case(([0.5, -3.0],), 16384, "the sign doesn't matter: -3 overflows too", wrong=changed),
-        Case(([1.0, 1.0], [3.0], 1.0), 16384, "look at all tensors; a number is one, too"),
+        Case(([1.0, 1.0], [3.0], 1.0), 16384, "look at all tensors; a single number is also one"),
         Case(([3.0] * 16,), 16384, "the largest value decides, not a norm"),
-        Case(([[3.0, 0.0], [0.0, 0.0]],), 16384, "of a matrix, too, each value counts by itself"),
+        Case(([[3.0, 0.0], [0.0, 0.0]],), 16384, "in a matrix, too, each value counts separately"),
         Case(([65519.0],), 1, "65519 rounds to 65504, which is finite"),
         Case(([65519.99],), 1, "anything below 65520 is finite"),
         Case(([65520.0],), 0.5, "65520 rounds to inf; scales may be below 1"),
         Case(([2.0**39],), 2.0**-24, "scales go down to 2^-24"),
         Case(([1e-9],), 2.0**24, "scales go up to 2^24"),
-        Case(([0.0, 0.0],), 2.0**24, "zeros may be scaled as far as you like"),
-        Case((), 2.0**24, "without a gradient any scale will do"),
+        Case(([0.0, 0.0],), 2.0**24, "you may scale zeros as far as you like"),
+        Case((), 2.0**24, "without a gradient, any scale will do: return the largest"),
     ],
 )
 if predicted(predicted_exponent, question="which exponent is the largest?"):
@@ -282,7 +283,7 @@ if predicted(predicted_exponent, question="which exponent is the largest?"):
     axes.set_xlim(-50, 26)
     show_figure(
         figure,
-        "Histograms of log2 of the gradients' sizes. As they are, about a quarter is left of "
+        "Histograms of log2 of the gradients' sizes. As they are, about a quarter is to the left of "
         "float16's range; scaled, the largest touches its right edge. bfloat16 holds them all.",
     )
 
@@ -297,7 +298,7 @@ score("lab07-best_scale", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-slider-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play
 #
-# The shares come from your `flushed_fraction`. Which scales flush little and overflow nothing?
+# Your `flushed_fraction` computes the shares. Which scales flush few values and overflow none?
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab07-slider", "locked": true, "schema_version": 3, "solution": false, "task": false}
 scale_slider(flushed_fraction, GRADIENTS)
@@ -309,29 +310,30 @@ scale_slider(flushed_fraction, GRADIENTS)
 # every gradient is multiplied by it**. So scale the loss up before backward, and divide the gradients, in
 # float32, before the optimizer sees them.
 #
-# Which scale? A small one saves little; a large one overflows to `inf`, and `inf - inf` is `NaN`. The right
-# one changes during training. So let the scaler search: after good steps it raises the scale; after an
+# Which scale? A small scale saves little; a large one overflows to `inf`, and `inf - inf` is `NaN`. The right
+# scale changes during training. So let the scaler search: after good steps it raises the scale; after an
 # overflow it lowers it and skips the step.
 #
 # Write the class `LossScaler(initial=2.0**16, growth=2.0, backoff=0.5, interval=2000)`:
-# - `scale(loss)` returns the loss times the current scale. So `scale(1.0)` is the scale itself.
-# - `unscale_(optimizer)` divides the gradients of all the optimizer's parameters by the scale, in place: the
+# - `scale(loss)` returns the loss times the current scale, so `scale(1.0)` returns the scale itself.
+# - `unscale_(optimizer)` divides the gradients of all the optimizer's parameters by the scale, in place. The
 #   parameters, and so their gradients, are float32 here. Call it before you *clip* gradients. An optimizer
-#   may have several groups (`optimizer.param_groups`, each a dict with a list `"params"`), and a `.grad`
-#   may be `None`.
-# - `step(optimizer)` unscales if that was not done since the last `update`. Then it calls `optimizer.step()`, but
-#   only if no gradient holds an `inf` or a `NaN`.
-# - `update()` ends the step. If the step was skipped, the scale is multiplied by `backoff`. After `interval` good
-#   steps in a row it is multiplied by `growth`, and the count begins again.
+#   may have several groups (`optimizer.param_groups`, each a dict with a list `"params"`), and a `.grad` may
+#   be `None`.
+# - `step(optimizer)` unscales unless you called `unscale_` since the last `update`. Then it calls
+#   `optimizer.step()`, but only if no gradient holds an `inf` or a `NaN`.
+# - `update()` ends the step. If the step was skipped, it multiplies the scale by `backoff`. After `interval`
+#   good steps in a row, it multiplies the scale by `growth` and restarts the count.
 #
-# Not allowed: `torch.amp`, `torch.cuda.amp` and `torch.autocast`.
+# Don't use `torch.amp`, `torch.cuda.amp` or `torch.autocast`.
 #
 # *Points:* the scale after each update 2, steps taken and skipped 2, unscaling before clipping 1.
 #
-# *Example:* with `initial=8.0` and `interval=2`, two good steps make the scale 16. An overflow makes it 8 again.
+# *Example:* with `initial=8.0` and `interval=2`, two good steps raise the scale to 16. An overflow lowers it
+# to 8 again.
 #
-# **Predict first.** `initial=8.0`, `interval=3`. Two steps are good, the third overflows, two more are good. What is
-# the scale then?
+# **Predict first.** With `initial=8.0` and `interval=3`, two steps are good, the third overflows, and two
+# more are good. What is the scale then?
 
 # %%
 predicted_scale = None  # your prediction, a number
@@ -381,7 +383,7 @@ class LossScaler:
         ### END SOLUTION
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Let the optimizer step on true gradients, or not at all if one is inf or NaN."""
+        """Let the optimizer step on unscaled gradients, or not at all if one is inf or NaN."""
         ### BEGIN SOLUTION
         if not self.unscaled:
             self.unscale_(optimizer)
@@ -390,7 +392,7 @@ class LossScaler:
         ### END SOLUTION
 
     def update(self) -> None:
-        """End the step: let the scale back off, or grow, or stay."""
+        """End the step: lower, raise or keep the scale."""
         ### BEGIN SOLUTION
         if self.overflow:
             self.current *= self.backoff
@@ -457,13 +459,13 @@ def last_scales(steps):
 
 
 def one_of_two():
-    """Return the scale of a scaler after another one was made."""
+    """Return the scale of a scaler after making another one."""
     scaler, _ = LossScaler(initial=8.0), LossScaler(initial=1.0)
     return float(scaler.scale(1.0))
 
 
 def two_groups(first, last):
-    """Return three weights after a step with decay: of two groups, the second without a gradient."""
+    """Return three weights of two groups after a step with decay; the second has no gradient."""
     weights = [nn.Parameter(torch.ones(2)) for _ in range(3)]
     groups = [{"params": [weights[1], weights[0]]}, {"params": weights[2:]}]
     optimizer = torch.optim.SGD(groups, lr=0.5, weight_decay=1.0)
@@ -482,8 +484,8 @@ def two_groups(first, last):
 fast = {"initial": 8.0, "interval": 2}
 GROUPS = "go through all param_groups of the optimizer you are given; a .grad may be None"
 ANY = {(0.5, 1.0, 0.5): "don't call optimizer.step(): weight decay acts on gradients of 0, too"}
-SKIP = "inf in a .grad: skip the step, halve the scale, restart the count; take the next step"
-NAN = "a NaN in a gradient counts as an overflow, too"
+SKIP = "after an inf in a .grad, skip the step, halve the scale, and restart the count; take the next step"
+NAN = "a NaN in a gradient also counts as an overflow"
 EARLY = {"step has changed the scale": "only update changes the scale"}
 CLIP = "unscale_ divides once: step doesn't divide again, but the step after an update does"
 self_check(
@@ -506,13 +508,13 @@ self_check(
             (),
             8.0,
             "keep the scale in self: each scaler has its own",
-            label="a scaler's scale after another one was made",
+            label="a scaler's scale after making another one",
             function=one_of_two,
         ),
         Case(
             ([1.0, 1.0, math.inf],),
             ([0.5, 0.0, 0.0], [8, 24, 6]),
-            "use growth and backoff",
+            "use the growth and backoff you are given",
             {**fast, "growth": 3.0, "backoff": 0.25},
             wrong=EARLY,
         ),
@@ -520,7 +522,7 @@ self_check(
         Case(
             ([2.0**17, 0.0],),
             ([1 - 2.0**16] * 2, [2.0**24, 2.0**25]),
-            "no scale is too large, and 2^17 is a good float32 gradient",
+            "no scale is too large, and 2^17 is a valid float32 gradient",
             {"initial": 2.0**24, "interval": 2},
         ),
         Case((1.0, 1.0), (0.0, 1.0, 0.0), GROUPS, label="two groups", function=two_groups),
@@ -599,11 +601,11 @@ if predicted(predicted_lower_loss, question="whose loss ends lower?"):
     for name, curve in losses.items():
         print(f"{name:16s} last loss {curve[-1]:.1e}")
     print(f"The scale went from 2^16 to at most 2^{math.log2(max(scales)):.0f}.")
-    print(f"Without a scaler you predicted {predicted_lower_loss} to end lower.")
+    print(f"You predicted that {predicted_lower_loss} ends lower without a scaler.")
     show_figure(
         draw_scaler(losses, scales),
         "Left, losses over 300 steps: float16 alone stays at about 2e-8; bfloat16 ends nearly twenty times, "
-        "scaled float16 a thousand times lower; float32 leaves the picture. Right, the scale doubles every 5 "
+        "scaled float16 a thousand times lower; float32 falls off the chart. Right, the scale doubles every 5 "
         "steps until an overflow, then goes up and down below the largest that fits.",
     )
 
@@ -616,27 +618,30 @@ if predicted(predicted_lower_loss, question="whose loss ends lower?"):
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-master_weights-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.4 Master weights (core, 4 points, 15 minutes)
 #
-# Now the *update* is in danger. Just below 1 float16's numbers are $2^{-11}$ apart, about 0.0005. A weight of 1
-# minus an update of 0.0002 rounds to 1: the update is lost, and so are a thousand like it.
+# Now the *update* is in danger. Just below 1, float16's numbers are $2^{-11}$ apart, about 0.0005. A weight
+# of 1 minus an update of 0.0002 rounds to 1: the update is lost, and so are a thousand like it.
 #
 # So keep a second copy of the weights in float32, the **masters**. Forward and backward use the **low copy**, rounded
-# to 16 bits. Updates add up in the masters, which are then rounded into the low copy again.
+# to 16 bits. Updates add up in the masters, which you then round into the low copy again.
 #
 # Write the class `MasterWeights(lr, dtype=torch.float16)`:
-# - `load(tensors)` takes a list of float32 tensors and keeps its own float32 copies of them in the list `master`. It
-#   also makes the low copy, the list `params`: their values as leaf tensors in `dtype` with `requires_grad`.
+# - `load(tensors)` takes a list of float32 tensors and keeps its own float32 copies of them in the list
+#   `master`. It also makes the low copy, the list `params`: the same values as leaf tensors in `dtype` with
+#   `requires_grad`.
 # - `step()` makes a step of plain SGD: for each param with a gradient, the master becomes `master - lr *
-#   gradient`, in float32, and the param its master, rounded. If `.grad` is `None`, both stay as they are.
+#   gradient` in float32, and the param becomes its rounded master. If `.grad` is `None`, both stay as they
+#   are.
 #
-# **Convention:** gradients come in `dtype`; no loss scale is used here. The tensors given to `load` don't change. `torch.amp` and
-# `torch.autocast` are not allowed.
+# **Convention:** gradients come in `dtype`, without a loss scale. Don't change the tensors given to `load`,
+# and don't use `torch.amp` or `torch.autocast`.
 #
-# *Points:* small updates survive 2, the low copy is the rounded master 1, masters start unrounded and `None` is left 1.
+# *Points:* small updates survive 2, the low copy is the rounded master 1, masters start unrounded and `None`
+# changes nothing 1.
 #
-# *Example:* a weight of 1.0, `lr=0.0008`, and a gradient of 0.25 at each of 4 steps: the master ends at 0.9992, and the
-# float16 copy at 0.99902. Float16 alone would stay at 1.
+# *Example:* with a weight of 1.0, `lr=0.0008`, and a gradient of 0.25 at each of 4 steps, the master ends at
+# 0.9992 and the float16 copy at 0.99902. Float16 alone would stay at 1.
 #
-# **Predict first.** A bfloat16 weight of 1.0 gets 100 updates of -0.001, without a master. Where does it end?
+# **Predict first.** A bfloat16 weight of 1.0 without a master gets 100 updates of -0.001. Where does it end?
 
 # %%
 predicted_weight = None  # your prediction, a number
@@ -709,14 +714,14 @@ def after(values, gradients, lr, **dtype):
 
 SMALL = "update in float32, under torch.no_grad(), and never read masters back from the copy"
 SAID = {
-    "torch no longer records gradients": "use `with torch.no_grad():`, which ends",
+    "torch no longer records gradients": "use `with torch.no_grad():`, which ends with its block",
     "the masters are not float32": "load keeps float32 copies",
     "the params are not leaves in dtype with requires_grad": "detach, cast, then requires_grad_()",
     "the tensors that were given to load have changed": "clone them in load",
-    "the params are not the rounded masters": "copy_ into each param: `param = ...` binds a name",
+    "the params are not the rounded masters": "copy_ into each param: `param = ...` only rebinds a name",
 }
 PRODUCT = "lr * gradient is 0 in float16: make the gradient float32 first"
-NONE = "a gradient of None leaves master and param alone, not the others"
+NONE = "a gradient of None leaves only its own master and param alone"
 self_check(
     after,
     [
@@ -745,7 +750,7 @@ self_check(
         Case(
             ([70000.0], [[1.0]], 1.0),
             ([69999.0], [70144.0]),
-            "round into dtype: float16 ends at 65504",
+            "round into dtype: float16's largest number is 65504",
             {"dtype": torch.bfloat16},
             wrong=SAID,
         ),
@@ -769,11 +774,11 @@ score("lab07-master_weights", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.5 Find the leak (core, 2 points, 9 minutes)
 #
-# This loop trains two float32 masters on bfloat16 copies, new ones in each step. Its losses are right. The
-# masters take 2 MiB together, so a step's copies take 1 MiB, and their gradients 1 MiB.
+# This loop trains two float32 masters on bfloat16 copies, which it makes anew in each step. Its losses are
+# correct. The masters take 2 MiB together, so a step's copies take 1 MiB, and their gradients 1 MiB.
 #
-# **Predict first.** After backward, autograd has freed what it saved. By how many MiB does the peak of 8 steps exceed
-# that of 2?
+# **Predict first.** After backward, autograd has freed what it saved. By how many MiB is the peak of 8 steps
+# higher than the peak of 2?
 
 # %%
 predicted_growth_mib = None  # your prediction, a number
@@ -804,24 +809,26 @@ def task_of(steps, width=512):
 
 
 def peak_mib(train, steps):
-    """Return the MiB that training takes besides masters and batches."""
+    """Return the MiB that training takes on top of masters and batches."""
     masters, batches = task_of(steps)
     return measure_call(train, masters, batches, 0.3, device=DEVICE).rise_bytes / 2**20
 
 
 if predicted(predicted_growth_mib, question="by how many MiB does the peak grow?"):
     for steps in (1, 2, 4, 8):
-        print(f"steps: {steps}, {peak_mib(wasteful_train_low, steps):5.1f} MiB besides the masters")
+        print(
+            f"steps: {steps}, {peak_mib(wasteful_train_low, steps):5.1f} MiB on top of the masters"
+        )
     print(f"you predicted that 8 steps take {predicted_growth_mib} MiB more than 2")
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-find_the_leak-task", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Something holds the copies of every step. Write `train_low(masters, batches, lr)`, which changes the masters in
-# place and returns the same losses. **Convention:** besides masters and batches it takes at most four times the
-# masters' bytes plus 256 KiB, however many steps there are.
+# place and returns the same losses. **Convention:** on top of masters and batches, it takes at most four
+# times the masters' bytes plus 256 KiB, for any number of steps.
 #
 # *Points:* the results 1, the peak 1.
 #
-# *Example:* for masters of 2 MiB in all, at most 8.25 MiB.
+# *Example:* with 2 MiB of master weights in total, at most 8.25 MiB.
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab07-find_the_leak-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -837,7 +844,7 @@ def train_low(masters: list[torch.Tensor], batches: list, lr: float) -> list[flo
         with torch.no_grad():
             for master, low in zip(masters, copies, strict=True):
                 master -= lr * low.grad.float()
-        losses.append(loss.item())  # the tensor has a graph, which holds the copies it started from
+        losses.append(loss.item())  # the tensor's graph holds the copies it started from
     return losses
     ### END SOLUTION
 
@@ -845,7 +852,7 @@ def train_low(masters: list[torch.Tensor], batches: list, lr: float) -> list[flo
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 7.5, find the leak
 def results(train):
-    """Return losses, and where the masters end."""
+    """Return the losses and the masters' norms at the end."""
     masters, batches = task_of(3, width=16)
     given = list(batches)
     losses = [float(loss) for loss in train(list(masters), given, 0.2)]
@@ -860,11 +867,11 @@ def results(train):
 def fits(steps):
     """Return whether training stays within the bound."""
     peak = peak_mib(train_low, steps)
-    print(f"{steps} steps: {peak:.1f} MiB besides the masters, and 8.25 are allowed")
+    print(f"{steps} steps: {peak:.1f} MiB on top of the masters; 8.25 are allowed")
     return peak <= 8.25
 
 
-SAME = "each step rounds the masters anew, and updates them in place: master -= ...; batches stay"
+SAME = "in each step, round the masters again and update them in place: master -= ...; keep the batches"
 HELD = "a loss's graph holds the copies it started from, with their gradients: keep a number"
 self_check(
     results,
@@ -876,7 +883,7 @@ self_check(
     equal=close(1e-4),
 )
 print("What leaked: each kept loss held its step's copies, 1 MiB, and their gradients, 1 MiB.")
-print("Six more steps take 12 MiB more.")
+print("So six more steps take 12 MiB more.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-find_the_leak", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 7.5, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -890,8 +897,8 @@ score("lab07-find_the_leak", globals())
 # ## 7.6 In your own words (core, 2 points, 5 minutes)
 #
 # A friend trains in bfloat16 and says: "I never needed a loss scaler." Another trains in float16 with a scaler,
-# and sees some steps skipped in the first minute. In three or four sentences: why does the first one need none, and
-# should the second one worry?
+# and sees some steps skipped in the first minute. In three or four sentences: why doesn't the first one need
+# a scaler, and should the second one worry?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab07-explain", "locked": false, "schema_version": 3, "solution": true, "task": false, "points": 2}
 # ### BEGIN SOLUTION
@@ -917,16 +924,18 @@ score("lab07-find_the_leak", globals())
 # returns the list of losses.
 # - `model(*batch)` is the loss of a batch. The model's parameters are in float32: **they are the masters**, updated
 #   in place, so `MasterWeights` isn't needed.
-# - `precision` is `"float32"`, `"float16"` or `"bfloat16"`. Forward runs on copies in that dtype: that much is given.
-#   `functional_call` calls the model with other tensors in place of its parameters.
-# - In float16 the loss is scaled. Divide the gradients **in float32**: in float16 they would vanish again. A step
-#   with an `inf` or a `NaN` anywhere is skipped for all weights, and not tried again; its loss is still listed. Your
-#   `LossScaler` can do it: give the gradients to the float32 parameters, and an optimizer of these to the scaler.
+# - `precision` is `"float32"`, `"float16"` or `"bfloat16"`. Forward runs on copies in that dtype; the stub
+#   does this. `functional_call` calls the model with other tensors in place of its parameters.
+# - In float16 the loss is scaled. Divide the gradients **in float32**: in float16 they would vanish again.
+#   Skip a step with an `inf` or a `NaN` anywhere for all weights, and don't retry it; still list its loss.
+#   Your `LossScaler` can do this: assign the gradients to the float32 parameters, then pass the scaler their
+#   optimizer.
 #
-# **Convention:** return unscaled losses, each from before its step. Not allowed: `torch.amp`, `torch.autocast`.
+# **Convention:** return unscaled losses, each from before its step. Don't use `torch.amp` or
+# `torch.autocast`.
 #
-# *Points:* float32 1, float16 keeps up where naive float16 doesn't 2, bfloat16 1. The loss has to fall by
-# 75% of float32's fall in float16, 95% in bfloat16, with at most 80% of float32's bytes.
+# *Points:* float32 1, float16 keeps up where naive float16 doesn't 2, bfloat16 1. The loss has to fall by at
+# least 75% of float32's fall in float16 and 95% in bfloat16, with at most 80% of float32's bytes.
 #
 # *Example:* after `train(model, [batch] * 3, "float32")` the list has 3 losses, each lower than the one before.
 #
@@ -981,10 +990,10 @@ def way_of(precision, lr=0.001, factor=2.0**-6):
 
 
 def losses_fall(precision):
-    """Return whether 3 losses fall, and the first is right; if not, the losses."""
+    """Return whether 3 losses fall and the first is correct; if not, the losses."""
     losses, _ = way_of(precision, lr=0.01, factor=1.0)
     first = language_model(PARTS)(TOKENS, TARGETS).item()
-    begin = len(losses) == 3 and abs(losses[0] / first - 1) < 0.002  # a step takes off over 0.01
+    begin = len(losses) == 3 and abs(losses[0] / first - 1) < 0.002  # a step lowers it by over 0.01
     if begin and losses[0] > losses[1] > losses[2]:
         return FALL
     if begin and losses[0] == losses[2]:
@@ -1042,7 +1051,7 @@ class Burst(nn.Module):
 
 
 def overflow_skipped():
-    """Return what three steps do in which one gradient overflows: losses listed, weights moved."""
+    """Return the losses listed and weights moved in three steps, of which one has an overflow."""
     model = Burst()
     losses = train(model, [()] * 3, "float16")
     return f"{len(losses)} losses, {int((weights_of(model) != 1).sum())} weights moved"
@@ -1060,7 +1069,7 @@ class Line(nn.Module):
         return self.weight.float() * x
 
 
-dtypes = []  # in which a Line has run
+dtypes = []  # those in which a Line has run
 
 
 def three_batches(**lr):
@@ -1081,12 +1090,12 @@ def runs_in(precision):
 
 
 LOW = ("float16", "bfloat16")
-FALL = "3 losses that fall, starting from 4.95 / PARTS"
+FALL = "3 falling losses, starting from 4.95 / PARTS"
 EQUAL = "3 equal losses"
 WAY = "float32's way"
 FEW = "under 80%"
 LISTED = "list each batch's loss before its step, unscaled"
-MOVE = {EQUAL: "nothing moves: give the copies' gradients to the float32 parameters, and step"}
+MOVE = {EQUAL: "nothing moves: assign the copies' gradients to the float32 parameters, then step"}
 LOST = "divide in float32, and round the float32 parameters again before each forward"
 FLUSHED = "most gradients are 0 in float16: scale the loss, and divide in float32"
 STAY = {"float16": {"most weights stay": FLUSHED}, "bfloat16": {}}
@@ -1095,7 +1104,7 @@ WHOLE = {
         [f"3 losses, {moved} weights moved" for moved in (1, 2, 3)],
         "one inf or NaN anywhere: skip the step for all weights",
     ),
-    "0 losses, 0 weights moved": "list the loss of a skipped step, too",
+    "0 losses, 0 weights moved": "also list the loss of a skipped step",
 }
 self_check(
     losses_fall,
@@ -1120,8 +1129,8 @@ self_check(
         Case(
             (),
             ([2.0**-9, 2.0**30, 2.0**-8], 0.3),
-            "a step per batch, lr=0.1 by default; after an overflow the next step is made",
-            label="losses, and the weight's way; the second of three batches overflows",
+            "make a step per batch, with lr=0.1 by default; after an overflow, make the next step",
+            label="losses, and how far the weight moves; the second of three batches overflows",
             function=three_batches,
         ),
         Case(
@@ -1176,11 +1185,13 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
         print(
             f"{name:18} from {losses[0]:.3f} to {losses[-1]:.3f}, {covered:4.0%} of float32's way"
         )
-    print(f"You predicted that {predicted_to_follow} follow float32.")
+    print(f"You predicted these to follow float32: {predicted_to_follow}.")
     ordinary = train_yours("float32", lr=0.1 * PARTS)
     naive = train_alone(float(PARTS), lr=0.1 * PARTS)  # this scale takes the factor out again
     covered = (naive[0] - naive[-1]) / (ordinary[0] - ordinary[-1])
-    print(f"An ordinary batch, and steps 100 times as large: naive float16 covers {covered:.0%}.")
+    print(
+        f"With an ordinary batch and steps 100 times as large, naive float16 covers {covered:.0%}."
+    )
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
     plots.loss_curves(axes, runs)
     axes.lines[0].set(linewidth=7, alpha=0.3)  # float32's, so that curves on top of it stay visible
@@ -1193,15 +1204,15 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-experiment-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # *What the picture shows.* In naive float16 almost all gradients are 0: backward casts every gradient on the
-# way down, and once one is 0, so are all that are computed from it. Scaling alone brings them back, yet about
-# half of the way is lost: most updates are below half a gap of the float16 weights. With both, float16
-# follows float32; so does bfloat16 without scaling, but its gaps are 8 times as wide, so it needs masters
-# even more.
+# way down, and once one is 0, so are all gradients computed from it. Scaling alone brings them back, yet the
+# loss falls only about half as far: most updates are below half a gap of the float16 weights. With both,
+# float16 follows float32; so does bfloat16 without scaling, but its gaps are 8 times as wide, so it needs
+# masters even more.
 #
 # **How typical is that?** The factor of 1/65536, the small steps and the wide spread of weights (they begin
 # at a standard deviation of 0.3) were chosen so that every effect shows within 80 steps. On an ordinary batch
-# with large steps naive float16 keeps up, as the last line shows. You meet these effects when the batch is
-# large and the steps are small.
+# with large steps, naive float16 keeps up, as the last line shows. You will see these effects when the batch
+# is large and the steps are small.
 #
 # ### In practice
 #
@@ -1223,17 +1234,18 @@ if predicted(predicted_to_follow, question="which of a, b, c, d follow float32?"
 #
 # `torch.autocast` decides operator by operator. A matrix product runs in 16 bits, since its inner sums are
 # accumulated in float32. On a GPU, exponentials, long sums and losses run in float32. The CPU's lists are
-# shorter. The rest runs in its input's dtype. What does *your* model do? Look.
+# shorter. Everything else runs in its input's dtype. What does *your* model do?
 #
 # Write `dtype_trace(module, x, dtype) -> list[tuple[str, str]]`. Run `module(x)` once under
-# `torch.autocast(x.device.type, dtype=dtype)`. Return, for each *leaf* (a module without children) in the order they
-# run, its name in `module.named_modules()` and its output's dtype, such as `("up", "bfloat16")`.
+# `torch.autocast(x.device.type, dtype=dtype)`. For each *leaf* (a module without children), in the order they
+# run, return its name in `module.named_modules()` and its output's dtype, such as `("up", "bfloat16")`.
 #
 # - The hooks are given: `part.register_forward_hook(note)` makes torch call `note(part, inputs, output)` after each
-#   run of `part`. They are on a deep copy, so `module` keeps its buffers, too (batch norm counts in training mode).
+#   run of `part`. They are on a deep copy, so `module`'s buffers don't change (batch norm counts in training
+#   mode).
 # - Leave the RNG state as it was: `with torch.random.fork_rng():`.
 #
-# **Convention:** `dtype` is a torch dtype. A leaf that runs twice is listed twice.
+# **Convention:** `dtype` is a torch dtype. List a leaf twice if it runs twice.
 #
 # *Points:* all or nothing.
 #
@@ -1269,7 +1281,7 @@ def dtype_trace(module: nn.Module, x: torch.Tensor, dtype: torch.dtype) -> list[
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab07-dtype_trace-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 7.8, what runs in 16 bits?
 class Residual(nn.Module):
-    """x + up(norm(x)), twice; the modules run in another order than they are created."""
+    """x + up(norm(x)), twice; the modules run in a different order than they are created."""
 
     def __init__(self):
         super().__init__()
@@ -1283,7 +1295,7 @@ class Residual(nn.Module):
 
 
 def trace_of(module, x, dtype):
-    """Return the trace; a dtype may be named "torch.bfloat16", too."""
+    """Return the trace; a dtype may also be named "torch.bfloat16"."""
     return [
         (name, found.removeprefix("torch.") if isinstance(found, str) else "no string")
         for name, found in dtype_trace(module, x, dtype)
@@ -1291,7 +1303,7 @@ def trace_of(module, x, dtype):
 
 
 def left_behind(module, x):
-    """Return what a call leaves: hooks, what has changed, and whether the RNG state is kept."""
+    """Return what a call leaves: its hooks, what has changed, and whether the RNG state is the same."""
     module[1].eval()  # as a frozen layer is
     before = copy.deepcopy(module.state_dict())
     modes = [part.training for part in module.modules()]
@@ -1349,7 +1361,7 @@ self_check(
         Case(
             (batch_norm, rows),
             (0, [], True),
-            "leave no trace: run the copy, within torch.random.fork_rng()",
+            "leave no trace: run the copy within torch.random.fork_rng()",
             label="no hooks left, nothing changed, RNG state kept",
             function=left_behind,
             wrong={(-1, (), True): "a hook that the module had before is gone"},
@@ -1378,15 +1390,15 @@ score("lab07-dtype_trace", globals())
 # Write `training_bytes(n_params: int, activation_bytes_fp32: int, recipe: str) -> dict` with exactly the keys
 # of `KEYS`, below, and `"activations"`. `RECIPES` has lab 3's bytes per parameter.
 #
-# **Convention:** whole bytes; `activation_bytes_fp32`, a multiple of 4, is what activations take in float32.
-# Activations have the weights' dtype. An unknown recipe raises `ValueError`.
+# **Convention:** return whole bytes; `activation_bytes_fp32`, a multiple of 4, is what activations take in
+# float32. Activations have the weights' dtype. Raise `ValueError` for an unknown recipe.
 #
 # *Points:* all or nothing.
 #
-# *Example:* `training_bytes(10, 400, "mixed")` has 20, 20, 40, 40, 40 and 200.
+# *Example:* `training_bytes(10, 400, "mixed")` has the values 20, 20, 40, 40, 40 and 200.
 #
-# **Predict first.** GPT-3 has 175 billion parameters. How many GB fewer do all entries but the activations take in
-# `"mixed"` than in `"fp32"`?
+# **Predict first.** GPT-3 has 175 billion parameters. How many GB less do all entries except the activations
+# take in `"mixed"` than in `"fp32"`?
 
 # %%
 predicted_saving_gb = None  # your prediction, a number
@@ -1427,32 +1439,32 @@ self_check(
         Case((10, 400, "mixed"), expected(20, 20, 40, 40, 40, 200), "whole bytes: divide with //"),
         Case((20, 400, "mixed"), expected(40, 40, 80, 80, 80, 200), "twice the parameters"),
         Case((10, 800, "mixed"), expected(20, 20, 40, 40, 40, 400), "twice the activations"),
-        Case((10, 400, "sgd"), expected(40, 40, 0, 0, 0, 400), "in float32 nothing is halved"),
+        Case((10, 400, "sgd"), expected(40, 40, 0, 0, 0, 400), "in float32, nothing is halved"),
         Case(
             (10, 400, "mixed_fp32_grads"),
             expected(20, 40, 40, 40, 40, 200),
             "activations have the weights' dtype",
         ),
-        Case((10, 400, "bf16"), expected(20, 20, 0, 20, 20, 200), "activations in 16 bits halve"),
+        Case(
+            (10, 400, "bf16"), expected(20, 20, 0, 20, 20, 200), "activations in 16 bits take half"
+        ),
         Case(
             (0, 2**55 + 4, "mixed"),
             expected(0, 0, 0, 0, 0, 2**54 + 2),
             "use integers throughout: no float holds this",
         ),
         *(
-            Case((10, 400, name), raises=ValueError, hint="an unknown recipe")
+            Case((10, 400, name), raises=ValueError, hint="raise ValueError for an unknown recipe")
             for name in ("fp12", "mixed_fp16", "bf16_adam", "SGD")
         ),
     ],
     equal=whole(),
 )
-if predicted(predicted_saving_gb, question="how many GB fewer?"):
+if predicted(predicted_saving_gb, question="how many GB less?"):
     fp32, mixed = (sum(training_bytes(175 * 10**9, 0, r).values()) for r in ("fp32", "mixed"))
     saved = (fp32 - mixed) / 1e9
-    print(
-        f"fp32 {fp32 / 1e9:.0f} GB, mixed {mixed / 1e9:.0f} GB, {saved:.0f} GB fewer: the masters"
-    )
-    print(f"take what weights and gradients save; you predicted {predicted_saving_gb}.")
+    print(f"fp32 {fp32 / 1e9:.0f} GB, mixed {mixed / 1e9:.0f} GB, {saved:.0f} GB less: the masters")
+    print(f"cost what weights and gradients save; you predicted {predicted_saving_gb}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab07-training_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 # Exercise 7.9, 2 points: hidden cases are run here when your instructor grades the lab.
@@ -1465,9 +1477,10 @@ score("lab07-training_bytes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-copies-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### What autocast keeps
 #
-# `torch.autocast` casts the float32 weights where they are used. Backward needs the casts again, so they
-# stay: 2 bytes per parameter on top. Eight layers of $512 \times 512$ have 8 MiB of weights, so a copy of
-# each takes 0.5 MiB; seven stay, for the first layer's would only serve a gradient that nothing needs.
+# `torch.autocast` casts the float32 weights where they are used. Backward needs the cast weights again, so
+# they stay: 2 more bytes per parameter. Eight layers of $512 \times 512$ have 8 MiB of weights, so each
+# layer's cast copy takes 0.5 MiB; seven stay, because the first layer's would only serve a gradient that
+# nothing needs.
 #
 # **Predict first.** With few tokens, does autocast take more or less than float32?
 
@@ -1494,19 +1507,20 @@ if predicted(predicted_autocast, question="does autocast take more or less?"):
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab07-gpu_speed-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 7.10 How much faster? (stretch, 2 points, 12 minutes, GPU)
 #
-# *Tensor cores* multiply matrices of 16-bit numbers; since 2020 also of *TF32*: float32 numbers of which the
-# multiplier reads the 10 highest fraction bits. V100 and T4 are older: they have neither TF32 nor bfloat16 units, so
-# "tf32" runs as float32 there, and bfloat16 is slow.
+# *Tensor cores* multiply matrices of 16-bit numbers and, since 2020, of *TF32*: float32 numbers of which the
+# multiplier reads only the 10 highest fraction bits. V100 and T4 are older: they have neither TF32 nor
+# bfloat16 units, so "tf32" runs as float32 there, and bfloat16 is slow.
 #
 # Write `speedup()`. It returns a dict with exactly the keys `"float32"`, `"tf32"`, `"float16"` and
-# `"bfloat16"`, and for each the **seconds** of one product `x @ w` of two random $8192 \times 8192$ matrices
-# on the GPU.
+# `"bfloat16"`. The values are the **seconds** that one product `x @ w` of two random $8192 \times 8192$
+# matrices takes on the GPU.
 # - For TF32 the matrices are float32, after `torch.set_float32_matmul_precision("high")`; for float32, `"highest"`.
 # - `x @ w` only *asks* for a product. Call `torch.cuda.synchronize()` before you read the clock, at the start and at
 #   the end, or use two `torch.cuda.Event(enable_timing=True)`, whose `elapsed_time` is in milliseconds.
-# - Run one product of a kind before you time: libraries load then. Making the matrices doesn't count.
+# - Run one product of each kind before you time it, so that libraries are loaded. Don't time making the
+#   matrices.
 #
-# *Points:* all four times within a factor of 1.5 of those that the grader takes on the same GPU.
+# *Points:* all four times within a factor of 1.5 of the grader's own on the same GPU.
 #
 # *Example:* a product takes $2 \cdot 8192^3 \approx 1.1 \cdot 10^{12}$ operations: 18 ms at $60 \cdot 10^{12}$ a
 # second.

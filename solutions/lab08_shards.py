@@ -16,18 +16,18 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 8: one model on many processes
 #
-# Training a model with 7.5 billion parameters takes 120 GB before the first activation. In 2019, ZeRO's authors had
-# GPUs with 32 GB each. But 64 of them have 2 TB together. So ZeRO gives each GPU one share of the model, and gathers the other
-# shares just before they're needed.
+# Training a model with 7.5 billion parameters takes 120 GB before the first activation. In 2019, ZeRO's
+# authors had GPUs with 32 GB each. But together, 64 of them have 2 TB. So ZeRO gives each GPU one share of
+# the model, and gathers the other shares just before they're needed.
 #
 # In this lab you write ZeRO's three stages. They run on real processes, called *ranks*, which share no memory and
 # communicate through `torch.distributed`.
 #
 # **You will be able to**
 # - say what a rank holds at each stage of ZeRO, and check it with a meter in each rank;
-# - sum a tensor over all ranks, each of which sends less than twice the tensor's bytes;
+# - sum a tensor over all ranks while each rank sends less than twice the tensor's bytes;
 # - keep replicas equal while they train on different data, and shard Adam's moments;
-# - (stretch) shard gradients and weights, and measure the traffic that this costs.
+# - (stretch) shard gradients and weights, and measure how much traffic this costs.
 #
 # | exercise | part | minutes | points |
 # |---|---|---|---|
@@ -74,7 +74,7 @@ MIB = 2**20
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab08-ranks", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def around():
-    """Each rank sends its number to the next one, and returns what it receives."""
+    """Each rank sends its number to the next rank, and returns what it receives."""
     rank, world = dist.get_rank(), dist.get_world_size()
     sending = dist.isend(torch.tensor([rank]), (rank + 1) % world)
     came = torch.empty(1, dtype=torch.int64)
@@ -87,14 +87,16 @@ for said in launch(around, 4):
     print(said)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-ranks-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# `isend` returns at once, and `wait()` finishes it. `send` and `recv` block until the other side takes part: if every rank called `send` first, they
-# could all wait forever. That's why this ring starts with `isend`.
+# `isend` returns at once, and `wait()` waits until it has finished. `send` and `recv` block until the other
+# side takes part: if every rank called `send` first, they could all wait forever. That's why this ring starts
+# with `isend`.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-model_state_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 8.1 What a rank holds (core, 2 points, 7 minutes)
 #
 # The *model states* are weights, gradients and optimizer state. In plain data parallelism (stage 0), every rank holds a full copy of
-# all three. Each stage of ZeRO (Rajbhandari and others, 2019) *shards* one more of them: each rank keeps one share only.
+# all three. Each stage of ZeRO (Rajbhandari and others, 2019) *shards* one more of them: each rank keeps only
+# one share.
 #
 # | stage | sharded |
 # |---|---|
@@ -102,14 +104,18 @@ for said in launch(around, 4):
 # | 2 | optimizer, gradients |
 # | 3 | optimizer, gradients, weights |
 #
-# A share can't have half an element, so of $P$ elements sharded over $N$ ranks, each rank holds $\lceil P / N \rceil$.
+# A share can't have half an element. So if $P$ elements are sharded over $N$ ranks, each rank holds
+# $\lceil P/N \rceil$.
 #
 # Write `model_state_bytes(n_params, world, stage, recipe)`. Return a dict with the bytes of `weights`, `gradients` and `optimizer` on one rank, as
-# whole numbers. With the recipe `"mixed"` they take 2, 2 and 12 bytes per parameter: master weights and both moments, 4 bytes each, count as optimizer. With `"fp32"` they take 4, 4 and 8.
+# whole numbers. With the recipe `"mixed"`, they take 2, 2 and 12 bytes per parameter: master weights and both
+# moments, 4 bytes each, count as optimizer. With `"fp32"`, they take 4, 4 and 8.
 #
-# *Points:* all or nothing. *Example:* 10 parameters, 4 ranks, stage 1, mixed: a share is 3 elements, so the bytes are 20, 20 and 36.
+# *Points:* all or nothing. *Example:* with 10 parameters on 4 ranks at stage 1 in mixed precision, a share is
+# 3 elements, so the bytes are 20, 20 and 36.
 #
-# **Predict first.** 7.5 billion parameters, 64 ranks, mixed. How many GB does a rank hold at stage 3?
+# **Predict first.** How many GB does each of 64 ranks hold at stage 3, for 7.5 billion parameters in mixed
+# precision?
 
 # %%
 predicted_stage3_gb = None  # your prediction, in GB
@@ -137,8 +143,8 @@ self_check(
     [
         Case((10, 4, 1, "mixed"), held(20, 20, 36), "The example: round the share up."),
         Case((10, 4, 0, "mixed"), held(20, 20, 120), "Stage 0 shards nothing."),
-        Case((10, 4, 1, "fp32"), held(40, 40, 24), "The recipe decides, in every call."),
-        Case((10, 5, 1, "mixed"), held(20, 20, 24), "The number of ranks decides, in every call."),
+        Case((10, 4, 1, "fp32"), held(40, 40, 24), "Use the recipe given in each call."),
+        Case((10, 5, 1, "mixed"), held(20, 20, 24), "Use the number of ranks given in each call."),
         Case((10, 4, 2, "mixed"), held(20, 6, 36), "Stage 2 shards gradients, too."),
         Case((10, 4, 3, "mixed"), held(6, 6, 36), "Stage 3 shards all three."),
         Case(
@@ -149,7 +155,9 @@ self_check(
         Case((7, 1, 3, "mixed"), held(14, 14, 84), "One rank alone holds everything."),
         Case((3, 8, 2, "fp32"), held(12, 4, 8), "fp32 has 4, 4 and 8 bytes; a share is 1 element."),
         Case(
-            (8, 4, 3, "mixed"), held(4, 4, 24), "Two elements each, as whole numbers: 4, not 4.0."
+            (8, 4, 3, "mixed"),
+            held(4, 4, 24),
+            "Each share has two elements. Return whole numbers: 4, not 4.0.",
         ),
     ],
     equal=whole(),
@@ -172,38 +180,41 @@ score("lab08-model_state_bytes", globals())
 stages_sliders(model_state_bytes)
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-ring_all_reduce-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# The sliders call your function. Beyond how many ranks does stage 1 save hardly anything more, and why?
+# The sliders call your function. Beyond how many ranks does stage 1 save hardly any more, and why?
 #
 # ## 8.2 All-reduce around a ring (core, 5 points, 20 minutes)
 #
-# Ranks that train on different data need the *sum* of all their gradients. If each rank sent its tensor to all others, it would
-# send $N - 1$ times the tensor's bytes: the more ranks, the worse.
+# Ranks that train on different data need the *sum* of all their gradients. If each rank sent its tensor to
+# all others, it would send $N - 1$ times the tensor's bytes, which grows with the number of ranks.
 #
-# A ring avoids that. Each rank cuts its tensor into $N$ chunks, sends to the next rank only, and receives from the previous one only.
+# A ring avoids that. Each rank cuts its tensor into $N$ chunks, sends only to the next rank, and receives
+# only from the previous one.
 # 1. *Reduce-scatter*, $N - 1$ steps: each rank sends a chunk, receives another, and adds it to its own. In step $s = 0, 1, \dots$ rank $r$ sends chunk
 #    $(r - s) \bmod N$. A chunk collects one more rank's values in each step, so in the end chunk $(r + 1) \bmod N$ of rank $r$ is the full sum.
 # 2. *All-gather*, $N - 1$ more steps: the finished chunks travel around, and replace the unfinished ones.
 #
 # With three ranks, rank 0 does this:
 #
-# | step | sends chunk | receives chunk | and |
+# | step | sends chunk | receives chunk | then |
 # |---|---|---|---|
 # | 0 | 0 | 2 | adds it |
 # | 1 | 2 | 1 | adds it: chunk 1 is finished |
 # | 2 | 1 | 0 | replaces its own |
 # | 3 | 0 | 2 | replaces its own |
 #
-# So each rank sends $2 (N - 1)$ chunks, each an $N$-th of its tensor: less than twice the tensor, however many ranks there are.
+# So each rank sends $2 (N - 1)$ chunks of an $N$-th of its tensor: less than twice the tensor, for any number
+# of ranks.
 #
 # Write `ring_all_reduce(x)`. In place, the 1-D tensor `x` becomes the sum over all ranks. Return nothing.
 # - Use only `dist.send`, `recv`, `isend`, `irecv` and `batch_isend_irecv`.
-# - Any length is possible: 0, less than $N$, not divisible by $N$. `x.tensor_split(N)` makes a tuple of $N$ chunks, which are views: `c = chunks[0]; c += y` and `c.copy_(y)` write into `x`.
-# - *Points:* sums 2. Bytes 2: each rank sends at most $2 (N-1)/N$ of the bytes of `x`, plus 1 KiB per step. Memory 1: besides `x`, at most
-#   $2/N$ of its bytes. Bytes and memory need correct sums.
+# - `x` may have any length: 0, less than $N$, not divisible by $N$. `x.tensor_split(N)` makes a tuple of $N$
+#   chunks, which are views: `c = chunks[0]; c += y` and `c.copy_(y)` write into `x`.
+# - *Points:* sums 2. Bytes 2: each rank sends at most $2 (N-1)/N$ of the bytes of `x`, plus 1 KiB per step.
+#   Memory 1: on top of `x`, at most $2/N$ of its bytes. Bytes and memory need correct sums.
 #
 # *Example:* three ranks with `[1., 1.]`, `[2., 5.]` and `[3., 0.]` all end with `[6., 6.]`.
 #
-# **Predict first.** Four ranks, 24 MiB each. How many MiB does each rank send?
+# **Predict first.** How many MiB does each of four ranks with 24 MiB send?
 
 # %%
 predicted_sent_mib = None  # your prediction, in MiB
@@ -288,7 +299,7 @@ def to_everyone(x):
 def collectives_in(function):
     """Return the functions of `dist` in the code that call all ranks at once."""
     parts = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "broadcast")
-    code = getattr(function, "__code__", None)  # a partial or a decorated function may have none
+    code = getattr(function, "__code__", None)  # a partial or a decorated function may not have one
     steps = [step.argval for step in dis.get_instructions(code)] if code else []
     return [b for a, b in itertools.pairwise(steps) if a == "dist" and str(b).startswith(parts)]
 
@@ -303,22 +314,32 @@ self_check(
         ring_case(
             2,
             12,
-            "Step 0 adds the chunk it receives, step 1 overwrites with it. Chunk sizes may differ by one.",
+            "Step 0 adds the received chunk, step 1 overwrites with it. Chunk sizes may differ by one.",
         ),
         ring_case(3, 12, "Compare the chunk of each step with the table."),
-        ring_case(3, 13, "Chunk sizes differ by one: cut the buffer to the chunk received."),
+        ring_case(
+            3, 13, "Chunk sizes differ by one: cut the buffer to the size of the received chunk."
+        ),
         ring_case(4, 3, "Some chunks are empty. Either send them too, or skip them on both sides."),
         ring_case(3, 3, "Each chunk has a single value."),
-        ring_case(4, 1, "All chunks but one are empty."),
+        ring_case(4, 1, "All but one of the chunks are empty."),
         ring_case(3, 0, "All chunks are empty."),
-        ring_case(2, 14, "This length came before, with other values: keep nothing of a call."),
+        ring_case(
+            2,
+            14,
+            "This length came before with other values: don't keep anything from an earlier call.",
+        ),
         Case(
-            (), True, "Long tensors go like short ones.", function=ring_large, label="a long tensor"
+            (),
+            True,
+            "Treat long tensors like short ones.",
+            function=ring_large,
+            label="a long tensor",
         ),
         Case(
             (),
             "at most 1.5 times x",
-            "Send one chunk a step.",
+            "Send one chunk per step.",
             function=ring_sent,
             label="sent, 4 ranks",
         ),
@@ -332,7 +353,7 @@ self_check(
         Case(
             (ring_all_reduce,),
             [],
-            "The exercise allows send, recv, isend, irecv and batch_isend_irecv.",
+            "The exercise allows only send, recv, isend, irecv and batch_isend_irecv.",
             function=collectives_in,
             label="no other calls",
         ),
@@ -350,8 +371,8 @@ if predicted(predicted_sent_mib, question="How many MiB does each rank send?"):
                 "to everyone": sent_times(to_everyone, [2, 3, 4]),
             },
         ),
-        "What a rank sends, in multiples of x, over 2 to 8 ranks. To everyone is a line from 1 to "
-        "7. The ring rises from 1 and stays below 2. Metered marks at 2, 3 and 4 ranks lie on both "
+        "What a rank sends, in multiples of x, over 2 to 8 ranks. Sending to everyone is a line from 1 to "
+        "7. The ring rises from 1 and stays below 2. Metered marks at 2, 3 and 4 ranks are on both "
         "curves.",
     )
 
@@ -365,7 +386,8 @@ score("lab08-ring_all_reduce", globals())
 
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-data_parallel-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* However many ranks there are, each rank of a ring sends less than twice `x`. So you can afford to sum every gradient in every step.
+# *What the picture shows.* Each rank of a ring sends less than twice `x`, for any number of ranks. So you can
+# afford to sum every gradient in every step.
 #
 # ## 8.3 Replicas (core, 4 points, 15 minutes)
 #
@@ -374,15 +396,20 @@ score("lab08-ring_all_reduce", globals())
 # is the gradient of the mean over all samples. So averaging is all you have to add to ordinary training.
 #
 # Write `class DataParallel(module)`, which is called like the module.
-# - In `__init__`, all parameters and buffers become those of rank 0: `dist.broadcast(tensor.data, 0)`.
-# - When `backward()` returns, each `.grad` is the mean over ranks. All ranks use the same parameters; if none used a parameter, its `.grad` stays `None`. Gradients add up over passes, as always.
-# - Passes inside `with model.no_sync():` add up gradients on each rank, and send nothing. The next pass outside averages everything that has added up.
+# - In `__init__`, copy all parameters and buffers from rank 0: `dist.broadcast(tensor.data, 0)`.
+# - When `backward()` returns, each `.grad` is the mean over ranks. All ranks use the same parameters; if no
+#   rank used a parameter, its `.grad` stays `None`. Gradients add up over passes, as always.
+# - Passes inside `with model.no_sync():` add up gradients on each rank and send nothing. The next pass
+#   outside the block averages everything that has added up.
 #
-# *Hint:* `p.register_post_accumulate_grad_hook(f)` calls `f(p)` during backward, as soon as `p.grad` is ready. Registering fails for parameters that don't require a gradient. Here you may use `dist.all_reduce`.
+# *Hint:* `p.register_post_accumulate_grad_hook(f)` calls `f(p)` during backward, as soon as `p.grad` is
+# ready. Registering it fails for parameters that don't require a gradient. You may use `dist.all_reduce`
+# here.
 #
 # *Points:* start 1, gradients 2, `no_sync` 1 (values and bytes). *Example:* if two ranks have gradients 1 and 3, both end with 2.
 #
-# **Predict first.** Four passes before each update, three of them in `no_sync()`. What percentage of the bytes is sent, compared with averaging after every pass?
+# **Predict first.** Before each update you run four passes, three of them in `no_sync()`. Compared with
+# averaging after every pass, what percentage of the bytes is sent?
 
 # %%
 predicted_percent_sent = None  # your prediction, in percent
@@ -390,7 +417,7 @@ predicted_percent_sent = None  # your prediction, in percent
 
 # %% nbgrader={"grade": false, "grade_id": "lab08-data_parallel-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class DataParallel(nn.Module):
-    """A replica of a model: starts like rank 0's, and averages its gradients over ranks."""
+    """A replica of a model that starts equal to rank 0's and averages its gradients over ranks."""
 
     def __init__(self, module: nn.Module):
         super().__init__()
@@ -496,8 +523,8 @@ self_check(
         Case(
             (4, 2),
             by_one_process(4),
-            "Average .grad: it holds everything added up so far. Then begin anew.",
-            label="four, the first two of them quiet",
+            "Average .grad: it holds everything added up so far. Then start over.",
+            label="four passes, the first two in no_sync()",
         ),
         Case(
             (),
@@ -516,7 +543,7 @@ self_check(
         Case(
             (),
             "nothing",
-            "Send nothing in any pass of a no_sync() block, nor at its end.",
+            "Don't send anything during a no_sync() block or when it ends.",
             function=quiet_sends,
             label="sent in no_sync()",
         ),
@@ -525,7 +552,7 @@ self_check(
 )
 if predicted(predicted_percent_sent, question="What percentage of the bytes is sent?"):
     print(f"25%; you predicted {predicted_percent_sent}%.")
-    print(f"Metered with the start: {kib_sent(3):.0f} of {kib_sent(0):.0f} KiB.")
+    print(f"Metered, including the start: {kib_sent(3):.0f} of {kib_sent(0):.0f} KiB.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab08-data_parallel", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 # Exercise 8.3, 4 points: hidden cases are run here when your instructor grades the lab.
@@ -536,12 +563,13 @@ score("lab08-data_parallel", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-sharded_adam-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Accumulation and replicas fit together: lab 5's micro-batches are passes in `no_sync()`.
+# Accumulation and replicas work together: run lab 5's micro-batches as passes in `no_sync()`.
 #
 # ## 8.4 Sharded Adam (core, 5 points, 20 minutes)
 #
-# After 8.3, all ranks have the same gradients, and each computes the same update: $N$ times the work, and $N$ copies of both moments. At
-# stage 1, each rank keeps moments for its share of each tensor only. It updates that share, and receives the other shares from the other ranks.
+# After 8.3, all ranks have the same gradients, and each computes the same update: $N$ times the work, and $N$
+# copies of both moments. At stage 1, each rank keeps moments only for its share of each tensor. It updates
+# that share and receives the other shares from the other ranks.
 #
 # Write `class ShardedAdam(params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)` with `step()` and `zero_grad()`. For a tensor's step number $t$,
 #
@@ -550,11 +578,12 @@ score("lab08-data_parallel", globals())
 #
 # - Gradients are the same on all ranks, and `step()` doesn't change them. If a tensor's grad is `None` (on all ranks), skip it: neither the tensor nor its $t$ changes.
 # - Between steps, a rank keeps at most $8P/N$ bytes for $P$ float32 parameters, plus 1 KiB per tensor. One tensor may be larger than all others together, so shard each tensor, not the list.
-# - Parameters change in place. Afterwards they have the same bits on all ranks.
+# - Parameters change in place. Afterwards, they have the same bits on all ranks.
 #
 # *Hint:* `dist.all_gather(list_of_tensors, mine)` fills the list with every rank's `mine`. All must have the same size, so pad each tensor to $N \lceil n/N \rceil$ values. The list may be the chunks of one tensor.
 #
-# *Points:* equals Adam 2, state 2, ranks equal 1. *Example:* 10 values on 4 ranks: rank 0 updates values 0 to 2, rank 3 value 9 only, and each keeps $2 \cdot 3$ moments.
+# *Points:* equals Adam 2, state 2, ranks equal 1. *Example:* of 10 values on 4 ranks, rank 0 updates values 0
+# to 2, rank 3 only value 9, and each keeps $2 \cdot 3$ moments.
 #
 # **Predict first.** The model below has 2 MiB of float32 weights. With Adam on 2 ranks, how many MiB of model states does each rank hold at stage 1?
 
@@ -627,7 +656,7 @@ def stage1(layers):
 SHAPES = [[], [5], [3, 3], [17, 6], [5]]
 OPTIONS = {"lr": 0.1, "betas": (0.8, 0.9), "eps": 0.01}
 MISSING = [[1], [2], []]  # tensors without a gradient, for each of three steps
-RUNS = {2: (OPTIONS, 1.0), 3: ({}, 1e-8)}  # 3 ranks: the defaults, and tensors as small as the eps
+RUNS = {2: (OPTIONS, 1.0), 3: ({}, 1e-8)}  # 3 ranks: the defaults, and values as small as eps
 
 
 @cache
@@ -639,7 +668,7 @@ def stepped(world):
 
 
 def off_by(number, world):
-    """Return how far a tensor of any rank is from torch's Adam at most, in units of lr."""
+    """Return the largest difference from torch's Adam on any rank, in units of lr."""
     options, gain = RUNS[world]
     _, right = lab08.adam.updated(torch.optim.Adam, SHAPES, MISSING, options, 0, gain)
     found = [torch.tensor(rank["params"][number]) for rank in stepped(world)["ranks"]]
@@ -688,17 +717,19 @@ self_check(
         Case(
             (3, 3),
             0.0,
-            "A share is rounded up, and padded. This run takes the defaults of lr, betas and eps.",
+            "Round a share up, and pad it. This run uses the defaults of lr, betas and eps.",
             label="the largest tensor, 3 ranks",
         ),
-        Case((0, 3), 0.0, "One value: two ranks have padding only.", label="one value, 3 ranks"),
+        Case(
+            (0, 3), 0.0, "With one value, two ranks have only padding.", label="one value, 3 ranks"
+        ),
         Case(
             (1, 2),
             0.0,
-            "Its first gradient comes in step 2, where its t is 1.",
+            "The tensor's first gradient comes in step 2, where its t is 1.",
             label="a late gradient",
         ),
-        Case((4, 2), 0.0, "Tensors of one shape have moments of their own.", label="equal shapes"),
+        Case((4, 2), 0.0, "Tensors of the same shape have separate moments.", label="equal shapes"),
         Case(
             (2, 2),
             0.0,
@@ -708,7 +739,7 @@ self_check(
         Case(
             (3,),
             [],
-            "All ranks take the values that the owner of a share computed.",
+            "All ranks must take the values that a share's owner computed.",
             function=bits_differ,
             label="no bits that differ between ranks",
         ),
@@ -729,14 +760,14 @@ self_check(
         Case(
             (2,),
             True,
-            "Use `with torch.no_grad():`, which ends.",
+            "Use `with torch.no_grad():`, which ends with its block.",
             function=records,
             label="gradients are still recorded",
         ),
         Case(
             (2,),
             "its share",
-            "Keep two moments of your share only.",
+            "Keep two moments, only for your share.",
             function=kept,
             label="kept, 2 ranks",
         ),
@@ -762,15 +793,19 @@ score("lab08-sharded_adam", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* The metered ranks hold what 8.1 predicts. With 2 ranks, no stage can save more than half; with 64, stage 3 leaves a 64th.
+# *What the picture shows.* The metered ranks hold what 8.1 predicts. With 2 ranks, no stage can save more
+# than half; with 64, stage 3 leaves only a 64th.
 #
 # ## 8.5 Find the leak (core, 2 points, 8 minutes)
 #
-# At stage 3 the weights are sharded too. The forward pass below gathers each layer's weights from the ranks' shards, and records their diagonals. Its results are correct. But at
-# its peak, each rank holds the weights of all layers, as at stage 0.
+# At stage 3 the weights are sharded too. The forward pass below gathers each layer's weights from the ranks'
+# shards, and records their diagonals. Its results are correct. But at the peak, each rank holds the weights
+# of all layers, as at stage 0.
 #
-# Copy it as `replicated_by_mistake(x, shards)`, and fix it. `shards` has one rank's shares of the layers' weights, flat and without padding; don't change them. With 8 layers of 2.25 MiB on 2 ranks, a rank's peak may be at most 15.75
-# MiB: its shards (9 MiB) and three full layers. *Points:* same results 1; peak 1, which needs the results.
+# Copy it as `replicated_by_mistake(x, shards)` and fix it. `shards` has one rank's shares of the layers'
+# weights, flat and without padding; don't change them. With 8 layers of 2.25 MiB on 2 ranks, a rank's peak
+# must not exceed 15.75 MiB: its shards (9 MiB) plus three full layers. *Points:* same results 1; peak 1,
+# which requires correct results.
 #
 # **Predict first.** How many MiB does a rank hold at the peak of the code below?
 
@@ -794,13 +829,13 @@ def wasteful_layers(x, shards):
 
 
 def leak_peak(function):
-    """Return the peak of a rank in MiB, shards included."""
+    """Return a rank's peak in MiB, including its shards."""
     return lab08.run_layers(function, 2, 8, 768, 0)["rise_bytes"] / MIB
 
 
 # %% nbgrader={"grade": false, "grade_id": "lab08-find_the_leak-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def replicated_by_mistake(x, shards):
-    """Return what wasteful_layers does; no layer's weights outlive their use."""
+    """Return what wasteful_layers returns, with no layer's weights outliving their use."""
     ### BEGIN SOLUTION
     world = dist.get_world_size()
     diagonals = []
@@ -838,7 +873,7 @@ self_check(
             Case(
                 (replicated_by_mistake, name, 1),
                 result(wasteful_layers, name, 1),
-                "The results are those of the code above.",
+                "The results must be the same as those of the code above.",
                 label=name,
             )
             for name in ("output", "diagonals")
@@ -853,7 +888,7 @@ self_check(
     ],
     equal=close(1e-4),
 )
-if predicted(predicted_leak_mib, question="What does a rank hold at the peak?"):
+if predicted(predicted_leak_mib, question="How many MiB does a rank hold at the peak?"):
     print(f"{leak_peak(wasteful_layers):.1f} MiB; you predicted {predicted_leak_mib}.")
     print(f"Yours: {leak_peak(replicated_by_mistake):.1f} MiB.")
 
@@ -868,8 +903,8 @@ score("lab08-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 8.6 In your own words (core, 2 points, 5 minutes)
 #
-# A friend trains on 8 GPUs with data parallelism and runs out of memory. "I'll add 8 more GPUs", she says. In three or four sentences: will that help with her model states?
-# What would, and what does it cost?
+# A friend trains on 8 GPUs with data parallelism and runs out of memory. "I'll add 8 more GPUs," she says. In
+# three or four sentences: will that help with her model states? What would help, and what does it cost?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab08-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -883,9 +918,9 @@ score("lab08-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **The core ends here.** You should now be able to say:
 # - Replicas hold everything $N$ times. ZeRO's stages shard the optimizer state, the gradients, the weights.
-# - A ring sums a tensor over ranks, and each rank sends less than twice the tensor's bytes.
+# - In a ring, ranks sum a tensor while each sends less than twice its bytes.
 # - The mean of the ranks' gradients is the gradient of all their samples, and `no_sync` saves traffic.
-# - Sharding saves memory only if nothing keeps what was gathered.
+# - Sharding saves memory only if nothing keeps the gathered tensors alive.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-shard_gradients-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 8.7 Sharded gradients (stretch, 3 points, 15 minutes)
@@ -893,16 +928,20 @@ score("lab08-find_the_leak", globals())
 # At stage 2, each parameter has one *owner*. During backward, as soon as a gradient is ready, all ranks reduce it to its owner, and all others free it. So
 # no rank ever holds all gradients at once.
 #
-# Write `shard_gradients(module)`. Return something that keeps your hooks alive, such as a list. From then on, when `backward()` returns, each gradient is on one rank only, as
-# the mean over ranks; on all others `.grad` is `None`.
-# - You choose the owners. All ranks must choose the same ones, without communicating, and own about the same number of bytes. Layers differ in size.
+# Write `shard_gradients(module)`. Return something that keeps your hooks alive, such as a list. From then on,
+# when `backward()` returns, each gradient is on only one rank, as the mean over ranks; on all other ranks,
+# `.grad` is `None`.
+# - You choose the owners. All ranks must choose the same owners without communicating, and own about the same
+#   number of bytes. Layers differ in size.
 # - All gradients are `None` when backward begins. At any time, a rank holds at most $P/N$ bytes of gradients plus the two largest, for $P$ bytes of parameters.
 #
-# *Hint:* `dist.reduce(tensor, owner)` leaves the sum on the owner, and nothing useful elsewhere. *Points:* gradients 2; memory 1, which needs correct gradients.
+# *Hint:* `dist.reduce(tensor, owner)` leaves the sum on the owner, and nothing useful elsewhere. *Points:*
+# gradients 2; memory 1, which requires correct gradients.
 #
-# *Example:* two equal layers on two ranks: rank 0 keeps the gradients of one, rank 1 those of the other.
+# *Example:* with two equal layers on two ranks, rank 0 keeps one layer's gradients and rank 1 the other's.
 #
-# **Predict first.** Eight layers of 4 MiB, four ranks. How many MiB of gradients does each rank hold after backward?
+# **Predict first.** With eight layers of 4 MiB on four ranks, how many MiB of gradients does each rank hold
+# after backward?
 
 # %%
 predicted_gradient_mib = None  # your prediction, in MiB
@@ -963,7 +1002,7 @@ def gradients_alive():
     sizes = {"widths": lab08.gradients.uneven(256), "steps": 1, "seed": 0, "large": True}
     given = sum(p.nbytes for p in lab08.gradients.chain(sizes["widths"], 0).parameters())
     alive = lab08.run_gradients(shard_gradients, 4, **sizes)["rise_bytes"] - given
-    # 2.6 owned, 2 on their way; and torch's thread lets go of the last one a little late.
+    # 2.6 owned, 2 in transit; and torch's thread releases the last one a little late.
     found = alive / (256 * 257 * 4)
     return "at most 5.8 large layers" if found <= 5.8 else f"{found:.1f} large layers"
 
@@ -974,7 +1013,7 @@ self_check(
         Case(
             (2,),
             [1, 1, 1, 1, 1],
-            "Its owner keeps a gradient; all others set p.grad to None. module.parameters() has all.",
+            "The owner keeps a gradient; all other ranks set p.grad to None. Cover all of module.parameters().",
             label="one rank keeps each gradient",
         ),
         Case(
@@ -994,7 +1033,7 @@ self_check(
         Case(
             (),
             "at most 5.8 large layers",
-            "Reduce in a hook, and balance bytes, not numbers of layers.",
+            "Reduce in a hook, and balance bytes, not layer counts.",
             function=gradients_alive,
             label="alive at once, 24 layers on 4 ranks",
         ),
@@ -1014,21 +1053,27 @@ score("lab08-shard_gradients", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab08-sharded_layers-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 8.8 Sharded layers (stretch, 6 points, 30 minutes)
 #
-# At stage 3, a rank stores one $N$-th of each layer: its parameters are flattened into one tensor, padded, and cut into $N$ shards. PyTorch's FSDP works this way.
-# - *Forward:* gather a layer's weights, run it, free them.
-# - *Backward:* gather them again, run the layer again with a graph (lab 4), reduce the gradient, and keep your own chunk of it.
+# At stage 3, a rank stores one $N$-th of each layer: the layer's parameters are flattened into one tensor,
+# padded, and cut into $N$ shards. PyTorch's FSDP works this way.
+# - *Forward:* gather a layer's weights, run the layer, and free the weights.
+# - *Backward:* gather the weights again, run the layer again with a graph (lab 4), reduce the gradient, and
+#   keep your own chunk of it.
 #
 # Write `class ShardedLayers(layers)`, an `nn.Module` that runs its layers in order. `layers` is a list of modules, the same on all ranks, each with one input, such as a `Linear` or a `Sequential`.
-# - `parameters()` yields this rank's shards, one for each layer that has parameters. After backward, a shard's `.grad` is its part of the mean over ranks. So any optimizer works.
-# - A layer may occur twice in the list: it has one shard. Some layers have no parameters.
+# - `parameters()` yields this rank's shards, one for each layer that has parameters. After backward, a
+#   shard's `.grad` is its part of the mean over ranks, so any optimizer works.
+# - A layer that occurs twice in the list has only one shard. Some layers have no parameters.
 # - *Points:* outputs and updates 3. Peak 2: at most the bytes of all layers, which you receive whole, plus three layers; unsharded states would take three times all layers. Traffic 1: in a step, a rank sends at most three times the parameters' bytes.
 #
-# *Plan:* write an `autograd.Function` for one layer, which gets `x` and the shard. Its `forward` runs without a graph, so save `x` and the shard only. In `backward`, `functional_call(layer, {name: tensor}, (x,))` runs the layer with gathered weights, and `torch.autograd.grad` gives all gradients. Once you have a
-# layer's shard, note the shapes of its own parameters, and set `p.data = torch.empty(0)`.
+# *Plan:* write an `autograd.Function` for one layer, which gets `x` and the shard. Its `forward` runs without
+# a graph, so save only `x` and the shard. In `backward`, `functional_call(layer, {name: tensor}, (x,))` runs
+# the layer with gathered weights, and `torch.autograd.grad` gives all gradients. Once you have a layer's
+# shard, note the shapes of its own parameters, and set `p.data = torch.empty(0)`.
 #
-# *Example:* a `Linear(3, 3)` has 12 values: on 5 ranks each stores 3.
+# *Example:* a `Linear(3, 3)` has 12 values, so each of 5 ranks stores 3.
 #
-# **Predict first.** Weights, gradients and momentum of 12 layers on 4 ranks: how many layers' bytes does a rank hold between steps?
+# **Predict first.** With weights, gradients and momentum of 12 layers on 4 ranks, how many layers' bytes does
+# a rank hold between steps?
 
 # %%
 predicted_layers_held = None  # your prediction, in layers
@@ -1130,7 +1175,7 @@ def outputs_of(world):
 
 
 def outputs_off_by(world, step):
-    """Return by how much a rank's outputs differ from one process's on all samples."""
+    """Return the difference between a rank's outputs and one process's on all samples."""
     model = nn.Sequential(*lab08.layers.layers_of(5, 3, ORDER, 0, nested=True))
     params = list(model.parameters())
     right = lab08.layers.trained(model, params, 5, range(world), 3, 0)
@@ -1172,13 +1217,13 @@ self_check(
         Case(
             (2, 1),
             0.0,
-            "After an update: the mean over ranks, on the shards.",
+            "The update needs the mean over ranks, on the shards.",
             label="after one update",
         ),
         Case(
             (3, 2),
             0.0,
-            "Pad; and make one shard of a layer that occurs twice, or that contains others.",
+            "Pad the shards, and make one shard for a layer that occurs twice or contains others.",
             label="after two, 3 ranks",
         ),
         Case(
@@ -1191,7 +1236,7 @@ self_check(
         Case(
             (),
             [12],
-            "One shard for each layer: flatten its parameters, the bias too, into one tensor.",
+            "Make one shard for each layer: flatten its parameters, including the bias, into one tensor.",
             function=shards_held,
             label="parameters() of each rank, 12 layers",
         ),

@@ -17,16 +17,16 @@
 # # Lab 9: fewer bits for weights
 #
 # Llama 2 7B has 6.74 billion weights: 27 GB in float32, 13.5 GB in 16 bits. *Quantization* stores each weight as a
-# whole number, a code of 8 or 4 bits. Many codes share one float, the *step* from one code to the next. In 4 bits the
-# model takes under 4 GB. The price is precision, and this lab is about which weights should share a step to keep that
-# price low.
+# whole number, a code of 8 or 4 bits. Many codes share one float, the *step* from one code to the next. In 4
+# bits, the model takes under 4 GB. The price is precision, and this lab is about which weights should share a
+# step to keep that price low.
 #
 # **You will be able to**
 # - quantize weights with one step for all, one per row and one per block, and say which error each leaves;
 # - store two codes in a byte, and predict the bytes of every scheme exactly;
 # - multiply in int8 although some activations are huge, and encode in NF4, as QLoRA does;
 # - find what keeps float copies of quantized weights alive;
-# - (stretch) train through rounding, train adapters beside a frozen model, keep Adam's state in 8 bits.
+# - (stretch) train through rounding, train adapters next to a frozen model, and keep Adam's state in 8 bits.
 #
 # | exercise | part | minutes | points |
 # |---|---|---|---|
@@ -71,7 +71,7 @@ from peakmem.show.plots.lab09 import draw_codes, draw_errors, draw_model_bytes
 peakmem.lab("lab09_quantization")
 torch.set_num_threads(1)  # for matrices as small as these, threads cost more time than they save
 MIB = 2**20
-WEIGHT = weight_matrix()  # (256, 512), as a trained layer has it: unequal rows, some large values
+WEIGHT = weight_matrix()  # (256, 512), like a trained layer's: unequal rows, some large values
 INPUTS = torch.randn(64, 512, generator=torch.Generator().manual_seed(2))
 print("Everything here runs on the CPU, in seconds. A GPU changes nothing.")
 
@@ -81,16 +81,16 @@ print("Everything here runs on the CPU, in seconds. A GPU changes nothing.")
 # A *symmetric* code of $b$ bits is a whole number $q$ from $-t$ to $t$, with $t = 2^{b-1} - 1$, and stands for $q \cdot s$. The
 # step $s$ is chosen so that the largest weight just fits: $s = \max|x| / t$. Every other weight is rounded to the
 # nearest code, so its error is at most $s / 2$. One large weight makes the step large for all weights that share it.
-# So each *channel*, such as a row of the matrix, may have a step of its own.
+# So each *channel*, such as a row of the matrix, may have its own step.
 #
-# Write `quantize_symmetric(x, bits, axis=None)`, which returns `(q, scale)`: int8 codes of the shape of `x`, and the
-# step. Write `dequantize(q, scale)`, which returns floats.
+# Write `quantize_symmetric(x, bits, axis=None)`, which returns `(q, scale)`: int8 codes with the shape of
+# `x`, and the step. Write `dequantize(q, scale)`, which returns floats.
 #
 # **Convention:** with `axis=0` each row has a step, with `axis=1` each column. Then `scale` is `(rows, 1)` or
 # `(1, columns)`, so that it multiplies `q`. Without an axis there's one step for all, a tensor of one value. Ties go to
 # the even code, as in `torch.round`. A channel of zeros has a step of 1. `bits` is 2 to 8.
 #
-# *Example:* 127, 2.5 and -1.5 in 8 bits: the step is 1, the codes are 127, 2 and -2.
+# *Example:* for 127, 2.5 and -1.5 in 8 bits, the step is 1 and the codes are 127, 2 and -2.
 #
 # **Predict first.** `WEIGHT` is quantized to 4 bits with one step. What share of its codes is 0?
 
@@ -161,10 +161,15 @@ self_check(
         Case(
             (TIES, 8),
             [127, 2, -2, 2, 126],
-            "the largest code is 127; halfway, take the even one",
+            "the largest code is 127; halfway between two codes, take the even one",
             label="8 bits, ties",
         ),
-        Case((TINY, 2), [1, 1, 0], "-1, 0 and 1, however small x is", label="2 bits, tiny"),
+        Case(
+            (TINY, 2),
+            [1, 1, 0],
+            "the codes are -1, 0 and 1, however small x is",
+            label="2 bits, tiny",
+        ),
         Case(
             (TIES, 8),
             "torch.int8",
@@ -172,8 +177,17 @@ self_check(
             label="type of codes",
             function=type_of,
         ),
-        Case((ROWS, 4), [[0, -2], [0, 0], [7, 1]], "14 / 7 for all", label="one step"),
-        Case((-ROWS, 4), [[0, 2], [0, 0], [-7, -1]], "the largest size may be a negative number's"),
+        Case(
+            (ROWS, 4),
+            [[0, -2], [0, 0], [7, 1]],
+            "the step is 14 / 7 for all values",
+            label="one step",
+        ),
+        Case(
+            (-ROWS, 4),
+            [[0, 2], [0, 0], [-7, -1]],
+            "the value with the largest size may be negative",
+        ),
         Case((2 * ROWS, 4), [[0, -2], [0, 0], [7, 1]], "28 / 7: this x has its own step"),
         Case((ROWS, 4, 0), [[2, -7], [0, 0], [7, 1]], "a step for each row", label="axis=0"),
         Case((ROWS, 4, 1), [[0, -7], [0, 0], [7, 4]], "a step for each column", label="axis=1"),
@@ -217,7 +231,7 @@ self_check(
         Case(
             (ROWS, 4, 0),
             [[8 / 7, -4], [0, 0], [14, 2]],
-            "in dequantize, use the arguments alone, and don't write into them",
+            "in dequantize, use only the arguments, and don't write into them",
             label="dequantize again",
             function=decoded_again,
         ),
@@ -242,13 +256,13 @@ score("lab09-quantize_symmetric", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-errors-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Whose step?
 #
-# A *block* is 64 neighbours in a row of the matrix: in `WEIGHT.view(-1, 64)` each block is a row. The error is that of
-# the layer's output: the norm of the difference over the norm of the exact output.
+# A *block* is 64 neighbours in a row of the matrix: in `WEIGHT.view(-1, 64)` each block is a row. The error is
+# the layer's output error: the norm of the difference over the norm of the exact output.
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab09-errors", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def output_error(weight, x=INPUTS):
-    """Return the error of x @ weight.T against that of WEIGHT, relative to its size."""
+    """Return the error of x @ weight.T relative to the output of WEIGHT."""
     exact = x @ WEIGHT.T
     return ((x @ weight.T - exact).norm() / exact.norm()).item()
 
@@ -274,12 +288,13 @@ print("With 4 bits:", ", ".join(f"{name} {found[2]:.0%}" for name, found in erro
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-quantize_affine-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.2 A zero point (core, 2 points, 8 minutes)
 #
-# After a ReLU nothing is negative, and half of the symmetric codes are never used. *Affine* codes are unsigned, from 0
-# to $2^b - 1$, and stand for $(q - z) \cdot s$. The *zero point* $z$ is a whole number, the code of 0.0, so that 0.0 is
-# exact. It has to be: zeros are common (padding, ReLU, dropout), and their equal errors would add up.
+# After a ReLU nothing is negative, so half of the symmetric codes are unused. *Affine* codes are unsigned,
+# from 0 to $2^b - 1$, and stand for $(q - z) \cdot s$. The *zero point* $z$ is a whole number, the code of
+# 0.0, so that 0.0 is exact. It has to be: zeros are common (padding, ReLU, dropout), and their equal errors
+# would add up.
 #
 # Write `quantize_affine(x, bits, axis=None)`, which returns `(q, scale, zero_point)`, with uint8 codes.
-# 1. The range goes from $\mathrm{low}$, the smallest value, to $\mathrm{high}$, the largest, and is stretched to
+# 1. The range goes from $\mathrm{low}$, the smallest value, to $\mathrm{high}$, the largest; stretch it to
 #    include 0.
 # 2. The step is $s = (\mathrm{high} - \mathrm{low}) / (2^b - 1)$, or 1 if that is 0. The zero point is
 #    $-\mathrm{low} / s$, rounded.
@@ -288,7 +303,7 @@ print("With 4 bits:", ", ".join(f"{name} {found[2]:.0%}" for name, found in erro
 # `axis`, and the shapes of `scale` and `zero_point`, are as in 9.1. Keep `zero_point` a float tensor: in uint8,
 # `q - zero_point` would wrap around.
 #
-# *Example:* 0.0, 1.0 and 5.1 in 8 bits: the step is 0.02, the zero point 0, the codes 0, 50 and 255.
+# *Example:* for 0.0, 1.0 and 5.1 in 8 bits, the step is 0.02, the zero point 0, and the codes 0, 50 and 255.
 #
 # **Predict first.** By what factor is the error of `relu(WEIGHT)` smaller than with symmetric 8-bit codes?
 
@@ -337,7 +352,7 @@ self_check(
         Case(
             (torch.tensor([0.0, 1.0, 5.1]), 8),
             three([0, 50, 255], [0.02], [0]),
-            "range / 255",
+            "the step is range / 255",
             label="the example",
         ),
         Case(
@@ -367,31 +382,31 @@ self_check(
         Case(
             (SIDES, 2, 0),
             three(CODES_OF_SIDES, [[1]] * 4, [[0], [3], [0], [2]]),
-            "a range for each row; 1.5 is rounded to 2, and 2 + 2 clipped to 3",
+            "each row has its own range; 1.5 is rounded to 2, and 2 + 2 is clipped to 3",
             label="axis=0",
         ),
         Case(
             (torch.tensor([0.0, 1.0, 5.1]), 4),
             three([0, 3, 15], [0.34], [0]),
-            "range / 15",
+            "the step is range / 15",
             label="4 bits",
         ),
         Case(
             (FOUR, 2, 0),
             three([[0, 3], [2, 3]], [[1], [3]], [[0], [0]]),
-            "a range for each row",
+            "each row has its own range",
             label="rows of 2 x 2",
         ),
         Case(
             (FOUR, 2, 1),
             three([[0, 1], [3, 3]], [[2, 3]], [[0, 0]]),
-            "a range for each column",
+            "each column has its own range",
             label="columns of 2 x 2",
         ),
         Case(
             (SIDES.T.contiguous(), 2, 1),
             three(CODES_OF_SIDES.T, [[1] * 4], [[0, 3, 0, 2]]),
-            "a range for each column",
+            "each column has its own range",
             label="axis=1",
         ),
         Case(
@@ -415,7 +430,7 @@ self_check(
         Case(
             (torch.zeros(2), 4),
             three([0, 0], [1], [0]),
-            "an empty range: a step of 1",
+            "an empty range has a step of 1",
             label="zeros",
         ),
     ],
@@ -438,18 +453,18 @@ score("lab09-quantize_affine", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-pack_int4-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.3 Two codes in a byte (core, 2 points, 8 minutes)
 #
-# torch has no 4-bit dtype to compute with. So 4-bit codes are stored in pairs in a uint8 tensor: one in a
-# byte's low four bits, one in the high four. In 4-bit two's complement, a negative code is stored as
-# itself plus 16: -1 as 15, -8 as 8.
+# torch has no 4-bit dtype to compute with. So you store 4-bit codes in pairs in a uint8 tensor: one in a
+# byte's low four bits, one in the high four. In 4-bit two's complement, a negative code is stored as itself
+# plus 16: -1 as 15, -8 as 8.
 #
 # Write `pack_int4(q)`. `q` is a vector of $n$ int8 codes from -8 to 7; the result is a uint8 vector of
-# $\lceil n / 2 \rceil$ bytes, and keeps no other tensor alive. Write `unpack_int4(packed, n)`, which returns the $n$ codes
-# as int8. Which code of a pair lies where, and which codes are a pair, is up to you.
+# $\lceil n / 2 \rceil$ bytes that keeps no other tensor alive. Write `unpack_int4(packed, n)`, which returns
+# the $n$ codes as int8. You choose which codes form a pair, and which goes where.
 #
 # *Useful:* `a & 15`, `a << 4`, `a >> 4`, `q[0::2]`. Shift uint8 tensors: on int8, `>>` copies the sign. The grader
 # packs 42 million codes, too many for a Python loop over values.
 #
-# *Example:* 3 and -1, the first in the low bits: $3 + 16 \cdot 15 = 243$.
+# *Example:* 3 and -1 make $3 + 16 \cdot 15 = 243$ if the first is in the low bits.
 #
 # **Predict first.** How many bytes do 1,000,001 codes take?
 
@@ -512,12 +527,12 @@ self_check(
         Case(
             (EACH,),
             EACH,
-            "pack q & 15: the low four bits; unpacked, codes above 7 are negative: subtract 16",
+            "pack q & 15, the low four bits; when you unpack, subtract 16 from codes above 7",
             label="all 16 codes",
         ),
         Case((EACH[:5],), EACH[:5], "the last byte is half empty", label="5 codes"),
         Case((EACH[7:8],), [-1], "the last byte is half empty", label="one code"),
-        Case((EACH[:0],), EACH[:0], "no byte", label="no code"),
+        Case((EACH[:0],), EACH[:0], "no codes take no bytes", label="no code"),
         Case(
             (EACH,),
             "torch.int8",
@@ -528,14 +543,14 @@ self_check(
         Case(
             (EACH,),
             EACH,
-            "in unpack_int4, use the arguments alone, and don't write into them",
+            "in unpack_int4, use only the arguments, and don't write into them",
             label="unpacked again",
             function=unpacked_again,
         ),
         Case(
             (EACH,),
             (8, "torch.uint8", 1),
-            "two codes in a byte, bytes in a vector",
+            "put two codes in a byte, and the bytes in a vector",
             label="bytes of 16 codes",
             function=packed_form,
         ),
@@ -549,7 +564,7 @@ self_check(
         Case(
             (2**20,),
             2**19,
-            "something else is still alive",
+            "the result keeps something else alive",
             label="live bytes",
             function=held_bytes,
         ),
@@ -569,31 +584,31 @@ score("lab09-pack_int4", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-int8_linear-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.4 Multiply in int8 (core, 4 points, 15 minutes)
 #
-# Many GPUs multiply int8 matrices twice as fast as 16-bit ones. A product of two codes takes 15 bits, so the sums are
-# taken in int32, exactly. Both steps are multiplied in at the end:
+# Many GPUs multiply int8 matrices twice as fast as 16-bit ones. A product of two codes takes 15 bits, so sum
+# them in int32, which is exact. At the end, multiply by both steps:
 # $$y_{ij} = s_i \, w_j \sum_k p_{ik} \, q_{jk}$$
 # Row $i$ of $x$ has codes $p_{ik}$ and the step $s_i = \max_k |x_{ik}| / 127$, computed in each call. Row $j$ of the
 # weight has codes $q_{jk}$ and the step $w_j$, its `scale`.
 #
-# In language models from about 6.7 billion weights on, a few columns of $x$ hold values up to 20 times as large as the
-# others (Dettmers and others, 2022). They ruin every row's step. **LLM.int8** keeps these columns in float, and
-# quantizes the rest.
+# In language models with about 6.7 billion weights or more, a few columns of $x$ hold values up to 20 times
+# as large as the others (Dettmers and others, 2022). They ruin every row's step. **LLM.int8** keeps these
+# columns in float, and quantizes the rest.
 #
 # Write `int8_linear(x, q, scale, threshold)`. `x` is $(b, k)$ in float32; `q` and `scale` are a weight $(n, k)$ in int8 and its
 # steps $(n, 1)$. Return $(b, n)$ in float32.
 # 1. Columns of `x` with any $|x|$ above `threshold` are *outliers*. Multiply them in float32 by the decoded weight.
 # 2. Quantize the other columns to 8 bits, one step per row (9.1, *Convention*), and multiply them as integers.
 #
-# The result is the sum of both. There may be no outliers, or nothing but outliers. torch multiplies int8 in int8, and wraps
-# around: convert to int32 first.
+# The result is the sum of both. There may be no outliers, or only outliers. torch multiplies int8 in int8 and
+# wraps around: convert to int32 first.
 #
 # *Points:* without outliers 2, with outliers 2.
 #
-# *Example:* $x = (1.21, 2)$, $q = (3, 4)$, a scale of 0.5, no outlier: codes 77 and 127, so $(77 \cdot 3 + 127 \cdot 4) \cdot 0.5 \cdot 2/127
-# \approx 5.819$. In floats it's 5.815.
+# *Example:* without outliers, $x = (1.21, 2)$ has codes 77 and 127. With $q = (3, 4)$ and a scale of 0.5, it
+# gives $(77 \cdot 3 + 127 \cdot 4) \cdot 0.5 \cdot 2/127 \approx 5.819$. In floats it's 5.815.
 #
-# **Predict first.** Two of 512 columns are 40 times as large as the others. How many times larger is the error if these
-# two are quantized as well?
+# **Predict first.** Two of 512 columns are 40 times as large as the others. How many times larger is the
+# error if you quantize these two as well?
 
 # %%
 predicted_ratio = None  # your prediction, a number
@@ -642,13 +657,13 @@ self_check(
         Case(
             (torch.tensor([[1.21, 2.0]]), -CODES, HALF, 9.0),
             [[-739 / 127, -1.0]],
-            "other codes, other result",
+            "use this weight's codes",
             label="other codes",
         ),
         Case(
             (torch.tensor([[1.21, 2.0]]), CODES, 2 * HALF, 9.0),
             [[2 * 739 / 127, 2.0]],
-            "other steps, other result",
+            "use this weight's steps",
             label="other steps",
         ),
         Case(
@@ -657,14 +672,14 @@ self_check(
         Case(
             (*LONG, 9.0),
             "torch.float32",
-            "float32, as x is",
+            "return float32, like x",
             label="type of the result",
             function=type_of_product,
         ),
         Case(
             (torch.tensor([[127.0, 1.0], [1.27, 0.01]]), CODES[:1], HALF[:1], 999.0),
             [[192.5], [1.925]],
-            "each row of x has a step of its own",
+            "each row of x has its own step",
             label="two rows",
         ),
         Case(
@@ -676,7 +691,7 @@ self_check(
         Case(
             (-BIG, CODES, HALF, 9.0),
             [[-101.5, -62.23], [0.15, -1.016]],
-            "look at sizes",
+            "compare sizes, without the sign",
             label="-50 is one too",
         ),
         Case(
@@ -694,7 +709,7 @@ self_check(
         Case(
             (0 * BIG, CODES, HALF, 9.0),
             [[0, 0], [0, 0]],
-            "a step of 1, as in 9.1",
+            "a row of zeros has a step of 1, as in 9.1",
             label="rows of zeros",
         ),
         Case(
@@ -730,10 +745,11 @@ score("lab09-int8_linear", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-nf4-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.5 Codes where weights are (core, 3 points, 12 minutes)
 #
-# The codes of int4 are evenly spaced, but weights are not: most are near 0. **NF4** (Dettmers and others, 2023) divides each
-# block of 64 by its largest absolute value, its *absmax*. A code is then an index into a table of 16 values, placed
-# so that about equally many normally distributed weights are nearest to each: they are quantiles of the normal
-# distribution. With $\Phi^{-1}$ as `statistics.NormalDist().inv_cdf` and $o = 0.9677083$:
+# int4's codes are evenly spaced, but weights aren't: most are near 0. **NF4** (Dettmers and others, 2023)
+# divides each block of 64 by its largest absolute value, its *absmax*. A code is then an index into a table
+# of 16 values, placed so that about equally many normally distributed weights are nearest to each. They are
+# quantiles of the normal distribution. With $\Phi^{-1}$ as `statistics.NormalDist().inv_cdf` and $o =
+# 0.9677083$:
 # - 8 above 0: take 9 evenly spaced numbers from $o$ to 0.5, drop 0.5, and take $\Phi^{-1}$ of each;
 # - 7 below 0: take 8 evenly spaced numbers from $o$ to 0.5, drop 0.5, and take minus $\Phi^{-1}$ of each;
 # - and 0 itself, so that zeros are exact.
@@ -742,11 +758,12 @@ score("lab09-int8_linear", globals())
 #
 # Write `nf4_encode(x, block=64)`. `x` is a vector of $n$ float32 values. It returns `(packed, absmax)`: the index of
 # the nearest value in the table (0 to 15), two in a byte, and one float32 for each block. Write
-# `nf4_decode(packed, absmax, n, block=64)`, which returns the $n$ floats. The last block may be short, a block may be
-# all zeros, $n$ may be odd. On a tie either value is correct. Pack with `pack_int4`, which takes the index minus 8.
+# `nf4_decode(packed, absmax, n, block=64)`, which returns the $n$ floats. The last block may be short, a
+# block may be all zeros, and $n$ may be odd. On a tie, either value is correct. Pack with `pack_int4`, which
+# takes the index minus 8.
 #
-# *Example:* the values 2 and -1 make one block with `absmax` 2. They are 1 and -0.5 of it; the nearest values are 1 and
-# -0.5251, so -1 comes back as -1.0501.
+# *Example:* the values 2 and -1 make one block with `absmax` 2. Divided by it, they are 1 and -0.5; the
+# nearest values are 1 and -0.5251, so -1 becomes -1.0501.
 #
 # **Predict first.** By what factor is NF4's mean squared error smaller than int4's, with blocks of 64 for both?
 
@@ -800,7 +817,7 @@ def nf4_again(x, block):
 
 
 def table_of():
-    """Return your nf4_table(), unless your code does without."""
+    """Return your nf4_table(), unless your code doesn't need one."""
     return nf4_table() if "nf4_table" in globals() else PRINTED
 
 
@@ -826,7 +843,7 @@ self_check(
         Case(
             (torch.tensor([2.0, -1.0]),),
             [2, -1.0501460],
-            "nearest to -0.5: -0.5251",
+            "the value nearest to -0.5 is -0.5251",
             label="the example",
         ),
         Case(
@@ -838,20 +855,20 @@ self_check(
         Case(
             (RAGGED, 2),
             [2, -1.0501460, 0, 0, -0.3],
-            "zeros, and a short block",
+            "handle zeros and a short block",
             label="blocks of 2",
         ),
         Case(
             (RAGGED, 2),
             [2, -1.0501460, 0, 0, -0.3],
-            "in nf4_decode, use the arguments alone, and don't write into them",
+            "in nf4_decode, use only the arguments, and don't write into them",
             label="decoded again",
             function=nf4_again,
         ),
         Case(
             (RAGGED.flip(0), 2),
             (3, "torch.uint8", "torch.float32", [0.3, 1, 2]),
-            "3 bytes, 3 absmax in float32",
+            "return 3 bytes and 3 absmax in float32",
             label="stored",
             function=nf4_form,
         ),
@@ -872,7 +889,7 @@ self_check(
         Case(
             (torch.ones(8), 4),
             (4, "torch.uint8", "torch.float32", [1, 1]),
-            "two blocks, and no third one",
+            "there are two blocks, not three",
             label="whole blocks",
             function=nf4_form,
         ),
@@ -892,7 +909,7 @@ if predicted(predicted_nf4, question="by what factor is NF4's error smaller?"):
     show_figure(
         figure,
         "A histogram of weights over the largest of their block: a bell around 0, with bars at -1 "
-        "and 1. Below it, int4's 15 even values, and NF4's 16, which lie closer around 0.",
+        "and 1. Below it, int4's 15 even values, and NF4's 16, which are denser around 0.",
     )
 
 # %% nbgrader={"grade": true, "grade_id": "lab09-nf4", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
@@ -906,8 +923,8 @@ score("lab09-nf4", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-stored_bytes-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.6 Bytes, all of them (core, 2 points, 6 minutes)
 #
-# NF4 with a float32 absmax for 64 weights takes $4 + 32/64 = 4.5$ bits per weight. For 7 billion weights the half bit is
-# 0.4 GB. *Double quantization* quantizes the absmax too, to 8 bits each.
+# NF4 with a float32 absmax for 64 weights takes $4 + 32/64 = 4.5$ bits per weight. For 7 billion weights, the
+# half bit adds 0.4 GB. *Double quantization* quantizes each absmax too, to 8 bits.
 #
 # Write `stored_bytes(n, scheme)`: the bytes that $n$ weights take, as an `int`.
 #
@@ -918,7 +935,7 @@ score("lab09-nf4", globals())
 # | `"nf4"` | two in a byte | one float32 for each block of 64 |
 # | `"nf4_double"` | two in a byte | one byte for each block of 64, and one float32 for each 256 blocks |
 #
-# Bytes, groups and blocks are rounded up. Any other scheme raises `ValueError`.
+# Round bytes, groups and blocks up. Raise `ValueError` for any other scheme.
 #
 # *Example:* 129 weights in `"int4_grouped"` take 65 bytes of codes and 4 of steps: 69.
 #
@@ -950,28 +967,32 @@ def stored_bytes(n: int, scheme: str) -> int:
 self_check(
     stored_bytes,
     [
-        Case((1000, "int8"), 1004, "a byte each, and one float32"),
+        Case((1000, "int8"), 1004, "one byte each, and one float32"),
         Case((129, "int4_grouped"), 69, "the example"),
         Case((129, "nf4"), 77, "65 bytes, and three blocks"),
         Case((65, "nf4"), 41, "33 bytes, and two blocks", wrong={40: "Round half bytes up."}),
         Case((1, "nf4"), 5, "a byte, and a block"),
         Case((64 * 256, "nf4_double"), 8192 + 256 + 4, "256 blocks share one float32"),
         Case((64 * 256 + 1, "nf4_double"), 8193 + 257 + 8, "the 257th block needs another one"),
-        Case((10**10 + 1, "nf4"), 5 * 10**9 + 1 + 4 * 156_250_001, "exactly, in whole numbers"),
+        Case(
+            (10**10 + 1, "nf4"),
+            5 * 10**9 + 1 + 4 * 156_250_001,
+            "compute exactly, in whole numbers",
+        ),
         Case(
             (10**13 + 1, "nf4_double"),
             5 * 10**12 + 1 + 156_250_000_001 + 4 * 610_351_563,
-            "exactly here, too: a float has 53 bits",
+            "compute exactly here too: a float has 53 bits",
         ),
-        Case((0, "int8"), 4, "the step is there without a weight, too"),
+        Case((0, "int8"), 4, "the step is there even without weights"),
         *(
-            Case((8, name), raises=ValueError, hint="an unknown scheme")
+            Case((8, name), raises=ValueError, hint="raise ValueError for an unknown scheme")
             for name in ("int4", "NF4", "nf4_triple", "uint8", "int4_double", "nf4 ", "nf4-double")
         ),
     ],
     equal=whole(),
 )
-if predicted(predicted_bits, question="bits per weight with double quantization?"):
+if predicted(predicted_bits, question="how many bits per weight with double quantization?"):
     n = 6_738_415_616  # of Llama 2 7B
     print(f"{8 * stored_bytes(n, 'nf4_double') / n:.3f} bits; you predicted {predicted_bits}.")
     schemes = ("int8", "int4_grouped", "nf4", "nf4_double")
@@ -982,7 +1003,7 @@ if predicted(predicted_bits, question="bits per weight with double quantization?
     show_figure(
         draw_model_bytes(sizes, cards),
         "Bars of the weights of a 7B model: float32 27 GB, more than a 24 GB board holds; bfloat16 13.5, "
-        "int8 6.7, and the three of four bits between 3.5 and 3.8. Lines stand at 10, 16 and 25 GB.",
+        "int8 6.7, and the three 4-bit schemes between 3.5 and 3.8. Lines mark 10, 16 and 25 GB.",
     )
 
 # %% nbgrader={"grade": true, "grade_id": "lab09-stored_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
@@ -996,7 +1017,7 @@ score("lab09-stored_bytes", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-stored-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Does it hold?
 #
-# The meter counts your own tensors of `WEIGHT`, beside your formula. The absmax of a block is never
+# The meter counts your own tensors of `WEIGHT`, next to your formula. The absmax of a block is never
 # negative, so it's stored in your unsigned codes.
 
 
@@ -1029,17 +1050,18 @@ for scheme, make in ways.items():
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.7 Find the leak (core, 2 points, 8 minutes)
 #
-# If you train something *in front of* a quantized model, such as a prompt, the model's layers need no gradient, but `x` does. This
-# step makes one float copy at a time, and deletes it. Its results are correct. Run the next cell: why are all copies
-# alive at the peak?
+# If you train something *in front of* a quantized model, such as a prompt, the model's layers need no
+# gradient, but `x` does. This step makes one float copy at a time and deletes it. Its results are correct.
+# Run the next cell: why are all copies alive at the peak?
 #
-# Write `quantized_step(layers, x)`: a copy of `leaky_step`, fixed. It returns the same loss and leaves the same `x.grad`, in
-# float32. With 16 layers, its peak may be at most their codes and **four** float32 weights, `x` included. You may use
-# `torch.utils.checkpoint.checkpoint` with `use_reentrant=False`; write its name in full.
+# Write `quantized_step(layers, x)`, a fixed copy of `leaky_step`. It returns the same loss and leaves the
+# same `x.grad`, in float32. With 16 layers, its peak must not exceed the codes plus **four** float32 weight
+# matrices, including `x`. You may use `torch.utils.checkpoint.checkpoint` with `use_reentrant=False`; write
+# its full name.
 #
 # *Points:* same results 1, peak 1.
 #
-# *Example:* for 16 layers of width 512: 4 MiB of codes, and 4 MiB for four copies.
+# *Example:* 16 layers of width 512 have 4 MiB of codes; four copies add 4 MiB.
 
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab09-leak", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -1067,7 +1089,7 @@ def step_results(step, width=8):
 
 
 def peak_mib(step, n_layers, width=512):
-    """Return the peak of a step, its int8 layers included."""
+    """Return a step's peak, including its int8 layers."""
     codes = torch.ones(n_layers, width, width, dtype=torch.int8)
     layers = [(part, torch.full((width, 1), 1 / width)) for part in codes]
     x = torch.randn(4, width, requires_grad=True)
@@ -1105,7 +1127,9 @@ def peak_of(n_layers):
     return f"at most {most:.0f} MiB" if peak <= most else f"{peak:.1f} MiB"
 
 
-SAME = "same loss and x.grad; backward calls a checkpointed function again: pass it its own codes"
+SAME = (
+    "keep the loss and x.grad; backward calls a checkpointed function again: pass it its own codes"
+)
 KEPT = "the graph saves each copy, for x's gradient: recompute one layer at a time in backward"
 self_check(
     step_results,
@@ -1131,8 +1155,9 @@ score("lab09-find_the_leak", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.8 In your own words (core, 2 points, 4 minutes)
 #
-# A friend quantizes a model to int8 with one step for each matrix, and its answers are nonsense. With 4 bits in blocks of
-# 64, they are good. In three or four sentences: how can fewer bits be better, and what would you look at first?
+# A friend quantizes a model to int8 with one step for each matrix, and its answers are nonsense. With 4 bits
+# in blocks of 64, they're good. In three or four sentences: how can fewer bits be better, and what would you
+# look at first?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab09-explain", "locked": false, "schema_version": 3, "solution": true, "task": false, "points": 2}
 # ### BEGIN SOLUTION
@@ -1158,15 +1183,15 @@ score("lab09-find_the_leak", globals())
 # weights that survive it. But the derivative of rounding is 0 almost everywhere. The *straight-through* trick pretends
 # that it's 1: forward rounds, backward doesn't.
 #
-# Write `fake_quant(x, bits)`: values clipped to $[-1, 1]$ and rounded to the nearest multiple of $1 / (2^{b-1} - 1)$. The
-# gradient passes unchanged where $|x| < 1$, and is 0 where $x$ was clipped.
+# Write `fake_quant(x, bits)`: clip values to $[-1, 1]$ and round to the nearest multiple of $1 / (2^{b-1} -
+# 1)$. The gradient passes unchanged where $|x| < 1$, and is 0 where $x$ was clipped.
 #
 # *Useful:* where `b` is computed from `a`, `a + (b - a).detach()` has the value of `b` and the gradient of `a`.
 #
 # *Example:* 3 bits have multiples of 1/3: 0.6 becomes 0.6667 with a gradient of 1, and 1.2 becomes 1 with a gradient of 0.
 #
-# **Predict first.** Rounded to 3 bits after training, a network has a loss of 0.54. What is its loss if it's rounded
-# in training too?
+# **Predict first.** Rounded to 3 bits after training, a network has a loss of 0.54. What is its loss if it's
+# also rounded in training?
 
 # %%
 predicted_loss = None  # your prediction, a number
@@ -1206,16 +1231,19 @@ self_check(
         Case(
             (fake_quant, X, 3),
             ([2 / 3, 1, 0, -1], [1, 0, 3, 0]),
-            "the incoming gradient where x was only rounded, 0 where it was clipped",
+            "pass the incoming gradient on where x was only rounded; 0 where it was clipped",
             label="3 bits",
         ),
         Case(
-            (fake_quant, 1.5 * X, 2), ([1, 1, 0, -1], [1, 0, 3, 0]), "-1, 0 and 1", label="2 bits"
+            (fake_quant, 1.5 * X, 2),
+            ([1, 1, 0, -1], [1, 0, 3, 0]),
+            "the values are -1, 0 and 1",
+            label="2 bits",
         ),
         Case(
             (fake_quant, X, 4),
             ([4 / 7, 1, -1 / 7, -1], [1, 0, 3, 0]),
-            "a step of 1 / 7",
+            "the step is 1 / 7",
             label="4 bits",
         ),
         Case(
@@ -1227,13 +1255,13 @@ self_check(
         Case(
             (fake_quant, X / 4, 8),
             (X.div(4).mul(127).round() / 127, [1, 2, 3, 4]),
-            "a step of 1 / 127",
+            "the step is 1 / 127",
             label="8 bits",
         ),
     ],
     equal=close(1e-5, 1e-6),
 )
-if predicted(predicted_loss, question="what is the loss, trained rounded?"):
+if predicted(predicted_loss, question="what is the loss if trained with rounding?"):
     for name, loss in rounding_losses(fake_quant, 3).items():
         print(f"{name:24} {loss:.3f}")
     print(f"You predicted {predicted_loss}.")
@@ -1249,22 +1277,23 @@ score("lab09-fake_quant", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-lora-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.10 Adapters (stretch, 4 points, 17 minutes)
 #
-# Training a model takes 16 bytes per weight (lab 3). **LoRA** (Hu and others, 2021) freezes the model, and trains two
-# thin matrices beside a layer: $y = W x + \frac{\alpha}{r} B A x$, with $A$ of shape $(r, \mathrm{in})$, $B$ of shape
-# $(\mathrm{out}, r)$, the rank $r$ and a factor $\alpha$. Only $A$ and $B$ have gradients and moments. The frozen weight
-# may have 4 bits: that is QLoRA.
+# Training a model takes 16 bytes per weight (lab 3). **LoRA** (Hu and others, 2021) freezes the model and
+# trains two thin matrices next to a layer: $y = W x + \frac{\alpha}{r} B A x$, with $A$ of shape $(r,
+# \mathrm{in})$, $B$ of shape $(\mathrm{out}, r)$, the rank $r$ and a factor $\alpha$. Only $A$ and $B$ have
+# gradients and moments. If the frozen weight has 4 bits, that is QLoRA.
 #
 # Write the module `Lora(linear, rank, alpha)`:
-# - Freeze `linear`, an `nn.Linear`, bias included. $A$ and $B$ are the only trainable parameters, without biases.
-# - At the start the output is the layer's: $B = 0$, and $A$ is random.
+# - Freeze `linear`, an `nn.Linear`, including its bias. Only $A$ and $B$ are trainable, without biases.
+# - At the start, the output is the layer's: $B = 0$, and $A$ is random.
 # - Multiply `x` by $A$, and the result by $B$. The product $BA$ is as large as the weight: forward never computes it.
 # - `merge()` returns one new `nn.Linear` that does what the module does now.
 #
 # *Points:* equal at the start 1, trained and merged 2, optimizer and gradient bytes 1.
 #
-# *Example:* beside a layer of 1024 x 1024, rank 4 trains 8,192 values instead of 1,049,600.
+# *Example:* for a layer of 1024 x 1024, rank 4 trains 8,192 values instead of 1,049,600.
 #
-# **Predict first.** That layer takes 4 MiB, frozen. How many KiB do gradients and Adam's state of a rank-4 adapter take?
+# **Predict first.** That frozen layer takes 4 MiB. How many KiB do a rank-4 adapter's gradients and Adam
+# state take?
 
 # %%
 predicted_kib = None  # your prediction, a number
@@ -1272,7 +1301,7 @@ predicted_kib = None  # your prediction, a number
 
 # %% nbgrader={"grade": false, "grade_id": "lab09-lora-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class Lora(nn.Module):
-    """A frozen linear layer, and a trainable product of two thin matrices beside it."""
+    """A frozen linear layer plus a trainable product of two thin matrices."""
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float):
         super().__init__()
@@ -1304,7 +1333,7 @@ class Lora(nn.Module):
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab09-lora-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 9.10, adapters
 def lora_report(what, bias=True):
-    """Return one of the probe's findings on your Lora: rank 2, alpha 8, three steps of Adam."""
+    """Return one of the probe's findings about your Lora: rank 2, alpha 8, three steps of Adam."""
     found = lab09.adapted(Lora, n_in=5, n_out=7, rank=2, alpha=8.0, bias=bias, seed=0)
     x, weight = torch.from_numpy(found["x"]), torch.from_numpy(found["weight"])
     plain = nn.functional.linear(x, weight, torch.from_numpy(found["bias"]) if bias else None)
@@ -1323,12 +1352,12 @@ def lora_report(what, bias=True):
 
 
 def scale_of(alpha):
-    """Return the output of an adapter of ones, beside a layer of zeros."""
+    """Return the output of an adapter of ones on a layer of zeros."""
     return with_ones(nn.init.zeros_, 2, alpha)(torch.ones(1, 3)).detach().flatten()
 
 
 def with_ones(fill, rank, alpha):
-    """Return an adapter of ones, beside a layer of 3 x 4 whose weight is filled."""
+    """Return an adapter of ones on a layer of 3 x 4 whose weight is filled."""
     layer = nn.Linear(3, 4, bias=False)
     fill(layer.weight)
     adapter = Lora(layer, rank, alpha)
@@ -1339,7 +1368,7 @@ def with_ones(fill, rank, alpha):
 
 
 def slope_of():
-    """Return the gradient of x behind an adapter of ones beside a layer of ones."""
+    """Return the gradient of x through an adapter of ones on a layer of ones."""
     x = torch.ones(1, 3, requires_grad=True)
     with_ones(nn.init.ones_, 1, 2.0)(x).sum().backward()
     return None if x.grad is None else x.grad.flatten()
@@ -1363,19 +1392,22 @@ self_check(
     lora_report,
     [
         Case(
-            ("shapes",), [(2, 5), (2, 7)], "A and B alone: freeze the bias, too", label="parameters"
+            ("shapes",),
+            [(2, 5), (2, 7)],
+            "train only A and B: freeze the bias too",
+            label="parameters",
         ),
         Case(("start",), 0, "B is 0 at the start", label="equal at the start"),
         Case(("zeros",), [(2, 7)], "B is 0, and A is random", label="zeros at the start"),
-        Case(("learned",), True, "if both are 0, no gradient reaches either", label="learns"),
+        Case(("learned",), True, "if both are 0, neither gets a gradient", label="learns"),
         Case(("ranks",), [2, 2], "draw A at random: equal rows stay equal", label="ranks"),
         Case(("frozen",), True, "freeze weight and bias", label="frozen"),
         Case((5.0,), [15] * 4, "alpha / rank = 2.5", label="scale", function=scale_of),
-        Case((), [12.0] * 3, "x needs a gradient, too", label="gradient of x", function=slope_of),
+        Case((), [12.0] * 3, "x also needs a gradient", label="gradient of x", function=slope_of),
         Case(("returned",), True, "merge() returns an nn.Linear", label="returned"),
         Case(("merged",), 0, "merge() adds alpha / rank times B A to the weight", label="merged"),
         Case(("merged", False), 0, "a layer may have no bias", label="merged, no bias"),
-        Case((), (96, True), "x times A, then times B", label="bytes", function=beside_kib),
+        Case((), (96, True), "multiply x by A, then by B", label="bytes", function=beside_kib),
     ],
     equal=close(1e-4, 1e-4),
 )
@@ -1395,10 +1427,10 @@ score("lab09-lora", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-qlora-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### QLoRA, predicted and metered
 #
-# A GPT of two layers, its matrices in your NF4 with your adapters beside them, takes a step on 8 sequences of 128
+# A GPT of two layers, with its matrices in your NF4 and your adapters, takes a step on 8 sequences of 128
 # tokens. `qlora_peak` predicts its peak, and the meter measures it.
 #
-# **Predict first.** How many MiB? In float32 its weights take 2 MiB.
+# **Predict first.** How many MiB is that? In float32, its weights take 2 MiB.
 
 # %%
 predicted_mib = None  # your prediction, a number
@@ -1419,13 +1451,13 @@ if predicted(predicted_mib, question="how many MiB does a step take?"):
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab09-ternary_linear-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 9.11 Three weights (stretch, 2 points, 6 minutes)
 #
-# BitNet b1.58 (Ma and others, 2024) trains with weights of $-1$, $0$ and $1$: $\log_2 3 \approx 1.58$ bits. With $\gamma$ the
-# *mean* of $|W|$ over the matrix, a code is $W / \gamma$, rounded and clipped to $[-1, 1]$; the weight used is code times
-# $\gamma$.
+# BitNet b1.58 (Ma and others, 2024) trains with weights of $-1$, $0$ and $1$: $\log_2 3 \approx 1.58$ bits.
+# If $\gamma$ is the *mean* of $|W|$ over the matrix, a code is $W / \gamma$, rounded and clipped to $[-1,
+# 1]$; the weight used is the code times $\gamma$.
 #
 # Write `ternary_linear(x, weight)`, which returns $x$ times that weight, transposed. The gradient of `weight` is
-# straight-through *everywhere*, as if the weight itself had been used; none flows through $\gamma$. `x` gets the gradient of the
-# weight used.
+# straight-through *everywhere*, as if the weight itself had been used; none flows through $\gamma$. The
+# gradient of `x` comes from the weight used.
 #
 # *Example:* the weights 0.1, -0.5 and 0.6 have $\gamma = 0.4$, and become 0, -0.4 and 0.4.
 #
@@ -1459,7 +1491,7 @@ self_check(
                 [[0, -0.4, 0.4], [0, -0.8, 0.8], [0, -1.2, 1.2]],
                 [[1, 2, 3]],
             ),
-            "value, gradient of x, gradient of the weight",
+            "return the value; check the gradients of x and of the weight",
             label="the example",
         ),
         Case(
@@ -1471,7 +1503,7 @@ self_check(
         Case(
             (ternary_linear, torch.tensor([[1.0, 2.0, 3.0]]), SIX),
             ([[0.5, 2.5]], [[0, 0.5, 1.5]], [[1, 2, 3], [2, 4, 6]]),
-            "this weight has a gamma of its own",
+            "this weight has its own gamma",
             label="two rows",
         ),
         Case(
@@ -1500,14 +1532,14 @@ score("lab09-ternary_linear", globals())
 # ## 9.12 Adam in 8 bits (stretch, 3 points, 14 minutes)
 #
 # Adam's two moments take 8 bytes per parameter. In 8-bit codes with a float32 step for each block of 256,
-# they take 2.03. The idea is that of Dettmers and others (2021), whose blocks have 2,048 values and whose
+# they take 2.03. The idea comes from Dettmers and others (2021), whose blocks have 2,048 values and whose
 # codes aren't evenly spaced.
 #
-# Write `adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)`: Adam's step of lab 3, in place. It is
-# called under `torch.no_grad()`, with the same parameters in the same order each time. Between calls `state`, a dict,
-# holds two codes per value, two float32 per block, and at most 64 bytes more per tensor; Python numbers, such as $t$, don't
-# count. Nothing else may keep a moment alive. Decode one parameter's moments at a time.
-# Don't change the gradients.
+# Write `adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)`: lab 3's Adam step, in
+# place. It is called under `torch.no_grad()`, with the same parameters in the same order each time. Between
+# calls `state`, a dict, holds two codes per value, two float32 per block, and at most 64 bytes more per
+# tensor; Python numbers, such as $t$, don't count. Nothing else may keep a moment alive. Decode one
+# parameter's moments at a time. Don't change the gradients.
 #
 # For every parameter: decode the moments; update them, $m \leftarrow \beta_1 m + (1 - \beta_1) g$ and $v \leftarrow \beta_2 v +
 # (1 - \beta_2) g^2$; encode them; and step by $\mathrm{lr} \cdot \hat m / (\sqrt{\hat v} + \epsilon)$, with $\hat m = m / (1 - \beta_1^t)$ and $\hat v = v / (1 -
@@ -1578,7 +1610,9 @@ def of_adam(step, what, **options):
     pairs = zip(found["losses"], torchs["losses"], strict=True)
     worst = max(abs(own / other - 1) for own, other in pairs)
     most = sum(2 * n + 8 * -(-n // 256) + 64 for n in found["n_values"])
-    print(f"up to {worst:.2%} off Adam's losses; {found['state_bytes']:,} bytes, {most:,} allowed")
+    print(
+        f"up to {worst:.2%} off Adam's losses; {found['state_bytes']:,} bytes of {most:,} allowed"
+    )
     in_codes = 2 * sum(found["n_values"]) <= found["state_bytes"] <= most
     passed = {"losses": worst <= 0.02, "bytes": in_codes}
     return {**passed, "gradients": not found["changed"]}[what]
@@ -1604,19 +1638,22 @@ self_check(
     of_adam,
     [
         Case(
-            (adam8bit_step, "losses"), True, "codes of v's root? bias correction?", label="losses"
+            (adam8bit_step, "losses"),
+            True,
+            "did you store codes of v's root, and correct the bias?",
+            label="losses",
         ),
-        Case((adam8bit_step, "gradients"), True, "don't change them", label="gradients"),
+        Case((adam8bit_step, "gradients"), True, "don't change the gradients", label="gradients"),
         Case(
             (adam8bit_step, "bytes"),
             True,
-            "all in `state`: codes, unpadded, and steps",
+            "keep everything in `state`: unpadded codes, and steps",
             label="bytes",
         ),
         Case(
             (adam8bit_step,),
             True,
-            "a float32 step for each 256 values; lr is 1e-3 by default",
+            "use a float32 step for each 256 values; lr is 1e-3 by default",
             label="blocks",
             function=moves_like_adam,
         ),
@@ -1636,7 +1673,7 @@ self_check(
         ),
     ],
 )
-if predicted(predicted_percent, question="by what percentage does the loss differ?"):
+if predicted(predicted_percent, question="by how many percent does the loss differ?"):
     print(f"You predicted {predicted_percent}%.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab09-adam8bit", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}

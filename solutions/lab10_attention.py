@@ -16,14 +16,14 @@
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-title", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # # Lab 10: where attention's time and memory go
 #
-# 4096 tokens have 16.8 million pairs. Standard attention writes two numbers for each pair and
-# head, and keeps one for backward. FlashAttention computes the same result without storing
-# them. You write it here, forward and backward. Logits, the other giant of a step, yield to the same idea.
+# A sequence of 4096 tokens has 16.8 million pairs. Standard attention writes two numbers for each pair and
+# head, and keeps one for backward. FlashAttention computes the same result without storing them. You write it
+# here, forward and backward. The same idea works for logits, a step's other giant.
 #
 # **You will be able to**
-# - count what attention computes and moves, and tell which of the two takes its time;
+# - count what attention computes and moves, and tell which of the two limits it;
 # - write softmax, attention and its gradients block by block, in memory that grows linearly with the sequence;
-# - compute a loss whose logits are never all alive;
+# - compute a loss without ever holding all logits;
 # - (stretch) time modules, keep two bits per value for backward, and read a recorded memory snapshot.
 #
 # | exercise | part | minutes | points |
@@ -73,23 +73,24 @@ MIB = 2**20
 #
 # $Q, K, V, O$ are $n \times d$; $S$ and $P$ are $n \times n$.
 #
-# Write `attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes)`: a dict of four counts, for the whole batch
-# and all heads.
-# - `flops`: multiplications and additions of the two matrix products; with a causal mask, half of them. Softmax
-#   doesn't count.
-# - `score_bytes`: the bytes of all $S$.
+# Write `attention_cost(batch, heads, seq, head_dim, causal, dtype_bytes)`: return a dict of four counts for
+# the whole batch and all heads.
+# - `flops`: multiplications and additions in the two matrix products, or half of them with a causal mask.
+#   Softmax doesn't count.
+# - `score_bytes`: the bytes of all matrices $S$.
 # - `io_bytes_standard`: bytes moved between the GPU's memory and its processor. Standard attention reads $Q, K$ and writes $S$,
 #   reads $S$ and writes $P$, reads $P, V$ and writes $O$.
-# - `io_bytes_tiled`: a **function** of `block`. Rows are taken in blocks, the last maybe shorter: each block of $Q$ is read
-#   and each of $O$ written once, and for each block all of $K$ and $V$ is read.
+# - `io_bytes_tiled`: a **function** of `block`. Rows come in blocks, of which the last may be shorter: each
+#   block of $Q$ is read once, each block of $O$ is written once, and for each block all of $K$ and $V$ is
+#   read.
 #
-# A mask changes no bytes here. All counts are whole numbers. *Points:* all or nothing.
+# A mask changes no bytes. All counts are whole numbers. *Points:* all or nothing.
 #
-# *Example:* `c = attention_cost(1, 1, 4, 2, False, 2)`: 128 flops, 32 score bytes, 192 bytes standard, and
-# `c["io_bytes_tiled"](2)` is 96.
+# *Example:* `c = attention_cost(1, 1, 4, 2, False, 2)` has 128 flops, 32 score bytes and 192 standard bytes,
+# and `c["io_bytes_tiled"](2)` is 96.
 #
-# **Predict first.** A layer of GPT-3 has 96 heads of 128. How many GB do the scores of one sequence of 2048 tokens take, at 2
-# bytes?
+# **Predict first.** A layer of GPT-3 has 96 heads of 128. How many GB do one sequence's scores take, for 2048
+# tokens at 2 bytes?
 
 # %%
 predicted_score_gb = None  # your prediction, in GB
@@ -138,8 +139,12 @@ self_check(
             four(128, 32, 192, 96),
             "Each product: 2 x 4 x 4 x 2 flops. io_bytes_tiled is a function, called with 2.",
         ),
-        Case((1, 1, 4, 2, True, 2), four(64, 32, 192, 96), "A mask halves the flops only."),
-        Case((3, 5, 4, 2, False, 2), four(1920, 480, 2880, 1440), "Each head, each sequence."),
+        Case((1, 1, 4, 2, True, 2), four(64, 32, 192, 96), "A mask halves only the flops."),
+        Case(
+            (3, 5, 4, 2, False, 2),
+            four(1920, 480, 2880, 1440),
+            "Count each head and each sequence.",
+        ),
         Case((1, 1, 4, 2, False, 4), four(128, 64, 384, 192), "Bytes grow with dtype_bytes."),
         Case(
             (1, 1, 5, 2, False, 2),
@@ -165,22 +170,22 @@ score("lab10-attention_cost", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-roofline-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# Blocks of 16 move more than standard attention does. FlashAttention's are as large as the processor's own
-# memory allows.
+# Blocks of 16 move more than standard attention does. FlashAttention's blocks are as large as the processor's
+# own memory allows.
 #
 # ## 10.2 The roofline (core, 1 point, 5 minutes)
 #
 # A processor computes and moves bytes at the same time. An operation takes at least the longer of
-# $\text{flops} / \text{rate}$ and $\text{bytes} / \text{bandwidth}$, and the one that takes longer is its *bound*.
+# $\text{flops} / \text{rate}$ and $\text{bytes} / \text{bandwidth}$; that one is its *bound*.
 #
 # Write `bound_by(flops, bytes, accelerator)`, which returns `"compute"` or `"memory"` (either one if both take the same
 # time), and `least_seconds(flops, bytes, accelerator)`. `accelerator` has `flops_per_s("fp16")` and
 # `bandwidth_bytes_per_s`. *Points:* all or nothing.
 #
-# *Example:* an A100 (`accelerator("a100-80gb")`) has 312 Tflop/s and 2039 GB/s. At `1e12` flops and `1e9` bytes it computes for 3.2 ms and
-# moves bytes for 0.5: `"compute"`.
+# *Example:* an A100 (`accelerator("a100-80gb")`) has 312 Tflop/s and 2039 GB/s. With `1e12` flops and `1e9`
+# bytes, it computes for 3.2 ms and moves bytes for 0.5: `"compute"`.
 #
-# **Predict first.** GPT-3's attention on an A100, standard: `"compute"` or `"memory"`?
+# **Predict first.** What bounds GPT-3's standard attention on an A100, `"compute"` or `"memory"`?
 
 # %%
 predicted_bound = None  # your prediction, "compute" or "memory"
@@ -217,19 +222,29 @@ self_check(
     [
         Case((1e12, 1e9, a100), "compute", "The example.", label="an A100, 1e12 flops, 1e9 bytes"),
         Case((1e12, 1e10, a100), "memory", "Bytes take 4.9 ms.", label="an A100, 1e10 bytes"),
-        Case((1e12, 7.205e9, v100), "memory", "8.006 ms.", label="a V100, 7.205e9 bytes"),
-        Case((1e12, 7.195e9, v100), "compute", "8 ms.", label="a V100, 7.195e9 bytes"),
+        Case(
+            (1e12, 7.205e9, v100),
+            "memory",
+            "Compute takes 8 ms, bytes 8.006 ms.",
+            label="a V100, 7.205e9 bytes",
+        ),
+        Case(
+            (1e12, 7.195e9, v100),
+            "compute",
+            "Compute takes 8 ms, bytes 7.994 ms.",
+            label="a V100, 7.195e9 bytes",
+        ),
         Case(
             (1e12, 1e9, a100),
             3.2051282,
-            "Both at once: the longer of the two.",
+            "Both happen at once: return the longer of the two.",
             label="ms, 1e9",
             function=milliseconds,
         ),
         Case(
             (1e12, 1e10, a100),
             4.9043649,
-            "Both at once: the longer of the two.",
+            "Both happen at once: return the longer of the two.",
             label="ms, 1e10",
             function=milliseconds,
         ),
@@ -253,7 +268,7 @@ if predicted(predicted_bound, question="Is standard attention bound by compute o
         print(f"{name:18} {flops / moved:7.1f} flops per byte, at least {took:6.0f} µs")
     show_figure(
         draw_roofline(operations, a100, a100.flops_per_s("fp16")),
-        "Reachable rate over flops per byte, a slope that bends into a flat roof at the ridge, 153. On "
+        "Attainable rate over flops per byte, a slope that bends into a flat roof at the ridge, 153. On "
         "the roof are attention tiled by 512 and the linear layer. On the slope, from below: Adam's "
         "step, GELU, standard attention and attention tiled by 128.",
     )
@@ -267,14 +282,14 @@ score("lab10-roofline", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-roofline-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* Standard attention moves bytes for five times as long as it computes. With blocks of 512 it's
-# on the roof: it computes all the time, like a linear layer. GELU and Adam's step have too
-# few flops per byte, so they're fused.
+# *What the picture shows.* Standard attention moves bytes for five times as long as it computes. With blocks
+# of 512, it's on the roof: it computes all the time, like a linear layer. GELU and Adam's step have too few
+# flops per byte, so they're fused.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-sliders-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ### Play
 #
-# The sliders call your two functions. From what block size on does memory no longer matter, and does that depend on
+# The sliders call your two functions. At what block size does memory stop mattering, and does that depend on
 # the number of tokens?
 
 # %% tags=["demo", "raises-exception"] nbgrader={"grade": false, "grade_id": "lab10-sliders", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -284,25 +299,26 @@ roofline_sliders(attention_cost, least_seconds)
 # ## 10.3 Softmax online (core, 3 points, 11 minutes)
 #
 # Softmax seems to need a whole row: its maximum $m$, so that no $e^s$ overflows, and the sum $\ell = \sum_j
-# e^{s_j - m}$. But both can be updated, block by block. If a block raises the maximum from $m$ to $m'$, the
+# e^{s_j - m}$. But you can update both, block by block. If a block raises the maximum from $m$ to $m'$, the
 # sum so far is off by one factor:
 #
 # $$\ell' = \ell\, e^{m - m'} + \sum_{j \in \text{block}} e^{s_j - m'}$$
 #
-# A sum of values $v_j$ weighted by $e^{s_j - m}$ is rescaled by the same factor. The division by $\ell$ waits until the end.
+# The same factor rescales a sum of values $v_j$ weighted by $e^{s_j - m}$. Divide by $\ell$ at the end.
 #
-# Write two functions. Blocks come from an iterator: once each, and none may be kept.
+# Write two functions. Blocks come from an iterator, once each; don't keep any.
 # - `online_softmax(blocks)`: each block is a 1-D tensor of scores. Returns `(m, l)` as two numbers.
 # - `weighted_sum(blocks)`: each block is a pair, scores `(n,)` and values `(n, width)`. Returns $\sum_j p_j v_j$, a tensor
 #   `(width,)`.
 #
-# Scores may be `-inf`, even a whole block. If all are, `online_softmax` returns `(-inf, 0.0)` and
-# `weighted_sum` zeros. Note that $-\infty - (-\infty)$ is NaN. *Points:* all or nothing. Of 32 blocks
-# with 16 MiB of values, at most 3 MiB may be alive at once; of scores alone, half.
+# Scores may be `-inf`, even a whole block. If all are, return `(-inf, 0.0)` from `online_softmax` and zeros
+# from `weighted_sum`. Note that $-\infty - (-\infty)$ is NaN. *Points:* all or nothing. Of 32 blocks with 16
+# MiB of values, at most 3 MiB may be alive at once; of scores alone, half.
 #
 # *Example:* blocks `[0, 0]` and `[ln 2]` give $(0.693, 2)$: the first two count half each once $\ln 2$ is the maximum.
 #
-# **Predict first.** The maximum so far is 3. Then a score of 10 comes. By what is the old sum multiplied?
+# **Predict first.** The maximum so far is 3. Then a score of 10 comes. By what factor do you multiply the old
+# sum?
 
 # %%
 predicted_factor = None  # your prediction, a number
@@ -323,7 +339,7 @@ def online_softmax(blocks) -> tuple[float, float]:
 
 
 def weighted_sum(blocks) -> torch.Tensor:
-    """Return the values' mean, weighted by softmax of the scores."""
+    """Return the mean of the values, weighted by softmax of the scores."""
     ### BEGIN SOLUTION
     maximum, total, result = -math.inf, 0.0, 0.0
     for scores, values in blocks:
@@ -359,14 +375,14 @@ def one_value_wide():
 
 
 def weighted(*blocks):
-    """Each score's values are 1 and the score's number."""
+    """Each score's values are 1 and the score's index."""
     numbers = iter(range(100))
     pairs = ((s, torch.tensor([[1.0, next(numbers)] for _ in s]).double()) for s in tensors(blocks))
     return weighted_sum(pairs)
 
 
 def long_row_peak():
-    """Return the MiB of 32 blocks that are alive at once, or that they're few."""
+    """Return how many MiB of 32 blocks are alive at once, or that the bound holds."""
     yours = {"online_softmax": online_softmax, "weighted_sum": weighted_sum}
     sizes = {"n_blocks": 32, "scores": 512, "width": 128, "seed": 0}
     names = peakmem.probes.Namespace(yours)
@@ -388,23 +404,39 @@ self_check(
             wrong={(LN2, 3.0): "A new maximum: rescale the old sum."},
         ),
         Case(([LN2], [0.0, 0.0]), (LN2, 2.0), "The maximum comes first."),
-        Case(([0.1, 0.3], [0.2]), (0.3, 1 + math.exp(-0.1) + math.exp(-0.2)), "Keep to float64."),
+        Case(([0.1, 0.3], [0.2]), (0.3, 1 + math.exp(-0.1) + math.exp(-0.2)), "Stay in float64."),
         Case(([1000.0], [1000.0]), (1000.0, 2.0), "Subtract the maximum before exp."),
         Case(([-1e12], [-1e13]), (-1e12, 1.0), "Begin at -inf, not at a number."),
         Case(([off, off], [1.0]), (1.0, 1.0), "As long as all scores are -inf, don't rescale."),
-        Case(([off], [off]), (off, 0.0), "A row of -inf."),
+        Case(([off], [off]), (off, 0.0), "Handle a row of -inf."),
         Case(
-            ([0.0, 0.0], [LN2]), (1.0, 1.25), "Numbers 0, 1, 2 by 1/4, 1/4, 1/2.", function=weighted
+            ([0.0, 0.0], [LN2]),
+            (1.0, 1.25),
+            "Weigh the indices 0, 1, 2 by 1/4, 1/4, 1/2.",
+            function=weighted,
         ),
-        Case(([1000.0], [off], [1000.0]), (1.0, 1.0), "No NaN from -inf.", function=weighted),
+        Case(
+            ([1000.0], [off], [1000.0]),
+            (1.0, 1.0),
+            "Don't let -inf produce NaN.",
+            function=weighted,
+        ),
         Case(([off], [0.0, 0.0]), (1.0, 1.5), "Masked scores have no weight.", function=weighted),
-        Case(([off], [off]), (0.0, 0.0), "Zeros for a row of -inf.", function=weighted),
-        Case((), (2.0,), "A tensor (width,).", function=one_value_wide, label="values of width 1"),
-        Case((), "at most 3 MiB", "Keep no block.", function=long_row_peak, label="a long row"),
+        Case(([off], [off]), (0.0, 0.0), "Return zeros for a row of -inf.", function=weighted),
+        Case(
+            (),
+            (2.0,),
+            "Return a tensor (width,).",
+            function=one_value_wide,
+            label="values of width 1",
+        ),
+        Case(
+            (), "at most 3 MiB", "Don't keep any block.", function=long_row_peak, label="a long row"
+        ),
     ],
     equal=close(1e-9),
 )
-if predicted(predicted_factor, question="By what is the old sum multiplied?"):
+if predicted(predicted_factor, question="By what factor do you multiply the old sum?"):
     print(f"exp(3 - 10) = {math.exp(-7):.5f}; you predicted {predicted_factor}.")
 
 # %% nbgrader={"grade": true, "grade_id": "lab10-online_softmax", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
@@ -418,23 +450,25 @@ score("lab10-online_softmax", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-tiled_attention-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.4 Attention by blocks (core, 4 points, 13 minutes)
 #
-# Now do that for all rows. The given `block_scores` returns the scores of a block of rows against a block of columns,
-# scaled and masked: under a causal mask a token sees itself and earlier ones. `blocks` cuts `seq` into slices.
+# Now do that for all rows. The given `block_scores` returns the scaled and masked scores of a block of rows
+# against a block of columns: under a causal mask, a token sees itself and earlier tokens. `blocks` cuts `seq`
+# into slices.
 #
 # Write `tiled_attention(q, k, v, block, causal=False)`, equal to torch's
 # `scaled_dot_product_attention`, for q, k, v of shape `(batch, heads, seq, head_dim)`.
-# - Go through blocks of rows; for each, through blocks of columns. Keep $m$, $\ell$ and the sum as tensors, one row for each
-#   row of the block.
-# - Besides q, k and v, at most $4\,n\,B + 6\,n\,d$ values are alive for each head ($n$ tokens, blocks of
-#   $B$, head of $d$), the output included. A mask of $n \times n$ is too much.
-# - `block` need not divide `seq`. Not allowed: torch's attention.
+# - Loop over blocks of rows and, for each, over blocks of columns. Keep $m$, $\ell$ and the sum as tensors
+#   with one row for each row of the block.
+# - On top of q, k and v, at most $4\,n\,B + 6\,n\,d$ values are alive for each head ($n$ tokens, blocks of
+#   $B$, head of $d$), including the output. A mask of $n \times n$ is too much.
+# - `block` need not divide `seq`. Don't use torch's attention.
 #
-# The stub splits off `tiled_forward`, which also returns $L = m + \ln \ell$ of each row, `(batch, heads, seq, 1)`: 10.5 needs it.
+# The stub splits off `tiled_forward`, which also returns each row's $L = m + \ln \ell$,
+# `(batch, heads, seq, 1)`, for 10.5.
 #
 # *Points:* equal 2, peak 2. *Example:* with `v` all ones, the output is all ones.
 #
-# **Predict first.** From 512 to 4096 tokens, 8 times as many: how many times more memory does standard attention take, and
-# how many times more does yours?
+# **Predict first.** For 4096 tokens instead of 512, 8 times as many, how many times more memory does standard
+# attention take, and how many times more does yours?
 
 # %%
 predicted_standard_growth = None  # your prediction, a number
@@ -531,7 +565,7 @@ MOST_MIB = 4 * 2048 * (4 * 96 + 6 * 16) / MIB
 
 
 def attention_peak(attention, causal):
-    """Return the MiB that 2048 tokens take besides q, k and v, or that they are few enough."""
+    """Return the MiB that 2048 tokens take on top of q, k and v, or that the bound holds."""
     sizes = {**SIZES, "causal": causal}
     found = lab10.run_attention(attention, True, True, **sizes, seed=0)["rise_bytes"] / MIB
     return "at most 3.8 MiB" if found <= MOST_MIB else f"{found:.1f} MiB"
@@ -540,7 +574,12 @@ def attention_peak(attention, causal):
 self_check(
     off_by,
     [
-        Case((tiled_attention, 5, 8), 0.0, "One block, short; no mask.", label="5 tokens by 8"),
+        Case(
+            (tiled_attention, 5, 8),
+            0.0,
+            "This is one short block, without a mask.",
+            label="5 tokens by 8",
+        ),
         Case(
             (tiled_attention, 8, 4, False),
             0.0,
@@ -563,12 +602,18 @@ self_check(
             "Subtract each row's maximum before exp, and mask by -inf.",
             label="huge scores",
         ),
-        Case((11, 4, True), 0.0, "m + ln l, for 10.5.", function=log_sum_off_by, label="log_sum"),
+        Case(
+            (11, 4, True),
+            0.0,
+            "Return m + ln l; 10.5 needs it.",
+            function=log_sum_off_by,
+            label="log_sum",
+        ),
         *(
             Case(
                 (tiled_attention, causal),
                 "at most 3.8 MiB",
-                "Something of seq x seq is alive: scores, or a mask.",
+                "A seq x seq tensor is alive: scores, or a mask.",
                 function=attention_peak,
                 label=f"the peak of 2048 tokens{', causal' if causal else ''}",
             )
@@ -579,7 +624,7 @@ self_check(
 
 
 def standard_attention(q, k, v, block, causal):
-    """Attention as written above; the block plays no part."""
+    """Attention as written above; it ignores the block."""
     every = slice(0, q.shape[-2])
     return block_scores(q, k, every, every, causal).softmax(-1) @ v
 
@@ -607,25 +652,27 @@ score("lab10-tiled_attention", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-tiled_backward-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.5 Backward by blocks (core, 5 points, 16 minutes)
 #
-# If autograd watched your loops, it would save every block: all of $P$ again. So write backward yourself, and compute each
-# block of $P$ a second time, as in lab 4. Given $L$, that takes one step: $P = e^{S - L}$. With $dO$ the incoming gradient and $\odot$ the elementwise product:
+# If autograd recorded your loops, it would save every block: all of $P$ again. So write backward yourself and
+# recompute each block of $P$, as in lab 4. Given $L$, that takes one step: $P = e^{S - L}$. With $dO$ the
+# incoming gradient and $\odot$ the elementwise product:
 #
 # $$dV = P^\top dO, \qquad dP = dO\,V^\top, \qquad dS = P \odot (dP - D), \qquad D_i = \sum_j dO_{ij} O_{ij}$$
 #
 # $$dQ = dS\,K / \sqrt d, \qquad dK = dS^\top Q / \sqrt d$$
 #
-# $D_i = \sum_j P_{ij}\,dP_{ij}$, one number per row, is the second term of softmax's derivative. All
-# products split into blocks: each block of rows and columns adds to $dV$ and $dK$ of its columns, and to
-# $dQ$ of its rows.
+# $D_i = \sum_j P_{ij}\,dP_{ij}$, one number per row, is the second term of softmax's derivative. All products
+# split into blocks: each block of rows and columns adds to its columns' $dV$ and $dK$ and its rows' $dQ$.
 #
 # Finish `TiledAttention`, called as `TiledAttention.apply(q, k, v, block, causal)`.
-# - After forward, q, k, v, the output and one number per row are kept, nothing else.
-# - In forward and backward together, at most $7\,n\,B + 10\,n\,d$ values per head are alive besides q, k and v.
+# - After forward, keep only q, k, v, the output and one number per row.
+# - In forward and backward together, at most $7\,n\,B + 10\,n\,d$ values per head are alive on top of q, k
+#   and v.
 #
-# *Points:* gradients 3, saved bytes 1, peak 1. *Example:* with one token the output is `v`, so $dV = dO$, and $dQ = dK = 0$.
+# *Points:* gradients 3, saved bytes 1, peak 1. *Example:* with one token, the output is `v`, so $dV = dO$,
+# and $dQ = dK = 0$.
 #
-# **Predict first.** 4096 tokens, one head of 64, float32. How many MiB does forward keep for backward, besides q, k and v: standard,
-# and tiled?
+# **Predict first.** For 4096 tokens and one head of 64 in float32, how many MiB does forward keep for
+# backward on top of q, k and v, standard and tiled?
 
 # %%
 predicted_standard_mib = None  # your prediction, in MiB
@@ -634,7 +681,7 @@ predicted_tiled_mib = None  # your prediction, in MiB
 
 # %% nbgrader={"grade": false, "grade_id": "lab10-tiled_backward-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class TiledAttention(torch.autograd.Function):
-    """Attention by blocks whose backward computes each block's probabilities again."""
+    """Attention by blocks whose backward recomputes each block's probabilities."""
 
     @staticmethod
     def forward(ctx, q, k, v, block, causal):
@@ -682,7 +729,7 @@ def gradients_off_by(attention, which, seq, block, causal, gain=1.0):
 
 
 def kept_bytes(attention):
-    """Return whether forward keeps one float32 per row, besides its inputs and its output."""
+    """Return whether forward keeps one float32 per row on top of its inputs and its output."""
     sizes = {"batch": 1, "heads": 4, "seq": 512, "head_dim": 16, "block": 128, "seed": 0}
     found = max(
         lab10.run_backward(attention, "kept", True, **sizes, causal=causal)["kept_bytes"]
@@ -696,7 +743,7 @@ def kept_bytes(attention):
 
 
 def backward_peak(attention, causal):
-    """Return the MiB of forward and backward besides q, k, v, or that they are few enough."""
+    """Return the MiB of forward and backward on top of q, k, v, or that the bound holds."""
     sizes = {**SIZES, "seq": 1280, "block": 128, "causal": causal}
     found = lab10.run_backward(attention, "one", True, **sizes, seed=0)["rise_bytes"] / MIB
     return (
@@ -712,9 +759,9 @@ def gradient_case(which, hint, seq=11, block=4, causal=False):
 self_check(
     gradients_off_by,
     [
-        gradient_case("v", "P transposed times dO, each block added to its columns.", 8),
+        gradient_case("v", "Add P transposed times dO to each block's columns.", 8),
         gradient_case("q", "Subtract D, and divide by the root of head_dim.", 8),
-        gradient_case("k", "dS transposed times q, divided by the root.", 8),
+        gradient_case("k", "Use dS transposed times q, divided by the root.", 8),
         *(gradient_case(which, "The last block is shorter.") for which in "vqk"),
         *(gradient_case(which, "P is masked too.", causal=True) for which in "vqk"),
         Case(
@@ -726,7 +773,7 @@ self_check(
         Case(
             (TiledAttention.apply,),
             "one number per row",
-            "save_for_backward of q, k, v, the output and log_sum.",
+            "Call save_for_backward with q, k, v, the output and log_sum.",
             function=kept_bytes,
             label="kept for backward",
         ),
@@ -734,7 +781,7 @@ self_check(
             Case(
                 (TiledAttention.apply, causal),
                 "at most 5.2 MiB",
-                "Something of seq x seq is alive.",
+                "A seq x seq tensor is alive.",
                 function=backward_peak,
                 label=f"the peak of 1280 tokens{', causal' if causal else ''}",
             )
@@ -742,7 +789,9 @@ self_check(
         ),
     ],
 )
-if predicted(predicted_standard_mib, predicted_tiled_mib, question="MiB kept for backward?"):
+if predicted(
+    predicted_standard_mib, predicted_tiled_mib, question="How many MiB are kept for backward?"
+):
     sizes = {"batch": 1, "heads": 1, "seq": 4096, "head_dim": 64, "block": 128, "causal": False}
     for name, attention, said in (
         ("standard", standard_attention, predicted_standard_mib),
@@ -761,7 +810,9 @@ score("lab10-tiled_backward", globals())
 ### END HIDDEN TESTS
 
 # %% tags=["demo", "raises-exception"] jupyter={"source_hidden": true} nbgrader={"grade": false, "grade_id": "lab10-lengths", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if predicted(predicted_standard_mib, predicted_tiled_mib, question="MiB kept for backward?"):
+if predicted(
+    predicted_standard_mib, predicted_tiled_mib, question="How many MiB are kept for backward?"
+):
     runs = (("standard", standard_attention), ("yours", TiledAttention.apply))
     both_mib = {
         name: [attention_mib(attention, n, backward=True) for n in tqdm(LENGTHS, desc=name)]
@@ -771,27 +822,27 @@ if predicted(predicted_standard_mib, predicted_tiled_mib, question="MiB kept for
     show_figure(
         draw_lengths(LENGTHS, panels),
         "Peak MiB over 512 to 4096 tokens, both axes logarithmic, in two panels: forward, and forward "
-        "and backward. Standard attention rises by 4 for each doubling, yours by 2 at most, a line "
-        "far below.",
+        "and backward. Standard attention rises by a factor of 4 for each doubling, yours by "
+        "at most 2, far below it.",
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-lengths-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* For each doubling of the sequence, standard attention takes four times the memory. Yours takes twice
-# as much: it grows as q, k and v do.
+# *What the picture shows.* For each doubling of the sequence, standard attention takes four times the memory.
+# Yours takes twice as much, just like q, k and v.
 #
-# Yours takes more *time*: each block is several small operations. On a GPU, FlashAttention is one
-# fused kernel, and faster than standard attention: it moves fewer bytes.
+# Yours takes more *time*: each block takes several small operations. On a GPU, FlashAttention is one fused
+# kernel and faster than standard attention, since it moves fewer bytes.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-find_the_leak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.6 Find the leak (core, 2 points, 6 minutes)
 #
-# This attention cuts rows into blocks, and watches its probabilities: it returns the output, each row's entropy, and the
-# share that goes to the first token. Its results are right. Its memory isn't.
+# This attention cuts rows into blocks and monitors its probabilities: it returns the output, each row's
+# entropy, and the first token's share. Its results are correct, but its memory use isn't.
 #
-# Copy it as `lean_attention(q, k, v, block)`, and fix it. With 2048 tokens, one head of 32 and blocks of
-# 64 its peak is at most 5 MiB, q, k and v included. *Points:* same results 1, peak 1.
+# Copy it as `lean_attention(q, k, v, block)` and fix it. With 2048 tokens, one head of 32 and blocks of 64,
+# its peak must not exceed 5 MiB, including q, k and v. *Points:* same results 1, peak 1.
 #
-# *Example:* `wasteful_attention` has a peak of about 18 MiB.
+# *Example:* `wasteful_attention` peaks at about 18 MiB.
 #
 # **Predict first.** How many MiB do all probabilities of 2048 tokens take?
 
@@ -813,7 +864,7 @@ def wasteful_attention(q, k, v, block):
 
 
 def leak_peak(attention):
-    """Return the peak of 2048 tokens in MiB, q, k and v included."""
+    """Return the peak of 2048 tokens in MiB, including q, k and v."""
     names = peakmem.probes.Namespace({"lean_attention": attention})
     sizes = {"heads": 1, "seq": 2048, "head_dim": 32, "block": 64, "seed": 0}
     return lab10.find_the_leak(names, **sizes)["rise_bytes"] / MIB
@@ -824,7 +875,7 @@ print(f"a peak of {leak_peak(wasteful_attention):.1f} MiB")
 
 # %% nbgrader={"grade": false, "grade_id": "lab10-find_the_leak-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def lean_attention(q, k, v, block):
-    """Return what wasteful_attention does; no block's probabilities outlive it."""
+    """Return what wasteful_attention returns, without keeping any block's probabilities."""
     ### BEGIN SOLUTION
     outputs, entropies, firsts = [], [], []
     for rows in q.split(block, dim=-2):
@@ -856,7 +907,7 @@ self_check(
             Case(
                 (lean_attention, which),
                 watched(wasteful_attention, which),
-                "The results are those of the code above.",
+                "The results must be the same as those of the code above.",
                 label=which,
             )
             for which in ("output", "entropy", "first")
@@ -888,22 +939,22 @@ score("lab10-find_the_leak", globals())
 # ## 10.7 A loss without logits (core, 4 points, 7 minutes)
 #
 # Logits are `x @ weight.T`, for $n$ tokens and a vocabulary of $V$: far more values than x has. The loss
-# needs only one number per token. So compute a chunk's logits, keep their loss, and let backward compute them again, as
-# in lab 4.
+# needs only one number per token. So compute a chunk's logits, keep their loss, and let backward recompute
+# them, as in lab 4.
 #
-# Write `chunked_cross_entropy(x, weight, targets, chunk)`: a scalar that equals `F.cross_entropy(x @ weight.T, targets)`, with the same gradients
-# of x and weight after backward.
+# Write `chunked_cross_entropy(x, weight, targets, chunk)`: return a scalar that equals
+# `F.cross_entropy(x @ weight.T, targets)`, with the same gradients of x and weight after backward.
 # - x is `(n, width)`, weight `(V, width)`, targets `(n,)`. A target of -100 doesn't count; at least one does. The loss is
 #   the mean over those that count.
-# - One chunk's logits are alive at a time. Besides x and weight, at most $4\,c\,V$ values for
-#   chunks of $c$, plus four times those of x and weight.
-# - torch's `checkpoint(function, *inputs, use_reentrant=False)`, imported above, calls the function, keeps its inputs only, and calls it
-#   again in backward.
+# - Only one chunk's logits are alive at a time. On top of x and weight, at most $4\,c\,V$ values are alive
+#   for chunks of $c$, plus four times those of x and weight.
+# - torch's `checkpoint(function, *inputs, use_reentrant=False)`, imported above, calls the function, keeps
+#   only its inputs, and calls it again in backward.
 #
-# *Points:* all or nothing. *Example:* with `weight` all zeros the loss is $\ln V$.
+# *Points:* all or nothing. *Example:* with `weight` all zeros, the loss is $\ln V$.
 #
-# **Predict first.** 1024 tokens, a vocabulary of 16,384, float32. How many MiB does torch's loss take with
-# backward, besides x and weight?
+# **Predict first.** For 1024 tokens and a vocabulary of 16,384 in float32, how many MiB does torch's loss
+# take with backward, on top of x and weight?
 
 # %%
 predicted_loss_mib = None  # your prediction, in MiB
@@ -911,7 +962,7 @@ predicted_loss_mib = None  # your prediction, in MiB
 
 # %% nbgrader={"grade": false, "grade_id": "lab10-chunked_cross_entropy-solution", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def chunked_cross_entropy(x, weight, targets, chunk: int) -> torch.Tensor:
-    """Return the mean cross-entropy of logits x @ weight.T, of which a chunk at most is alive."""
+    """Return the mean cross-entropy of logits x @ weight.T, with at most one chunk of them alive."""
     ### BEGIN SOLUTION
     loss = 0.0
     for part in blocks(len(x), chunk):
@@ -961,12 +1012,18 @@ some = (2, 5, 8)
 self_check(
     loss_part,
     [
-        against_torch("loss", "A sum over all tokens, divided once.", "the loss"),
-        against_torch("x", "Probabilities less the one-hot target, times weight.", "gradient of x"),
+        against_torch("loss", "Sum over all tokens, and divide once.", "the loss"),
+        against_torch(
+            "x", "Multiply the probabilities minus the one-hot target by weight.", "gradient of x"
+        ),
         against_torch("weight", "Each chunk adds its part.", "gradient of weight"),
         against_torch("loss", "A target of -100 counts nowhere.", "loss, three ignored", some),
-        against_torch("x", "A target of -100: gradient 0.", "gradient, three ignored", some),
-        against_torch("loss", "A mean of none is NaN.", "a chunk without targets", (0, 1, 2, 3)),
+        against_torch(
+            "x", "A target of -100 has a gradient of 0.", "gradient, three ignored", some
+        ),
+        against_torch(
+            "loss", "The mean of no values is NaN.", "a chunk without targets", (0, 1, 2, 3)
+        ),
         against_torch(
             "loss",
             "Subtract the maximum before exp, or use logsumexp.",
@@ -976,11 +1033,11 @@ self_check(
             1.0,
             30.0,
         ),
-        against_torch("x", "Multiply by the gradient that comes in.", "a scaled loss", (), 3, -3.0),
+        against_torch("x", "Multiply by the incoming gradient.", "a scaled loss", (), 3, -3.0),
         Case(
             (chunked_cross_entropy,),
             "at most 5 MiB",
-            "More than a chunk's logits are alive.",
+            "More than one chunk's logits are alive.",
             function=loss_peak,
             label="peak, of 16 MiB of logits",
         ),
@@ -1000,17 +1057,20 @@ score("lab10-chunked_cross_entropy", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-chunked_cross_entropy-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# torch's logits are 64 MiB. At the peak three tensors of that size are alive: log-probabilities, their gradient, the logits' gradient. For GPT-2 with 8 sequences of
-# 1024 tokens that is 4.9 GB, ten times its weights.
+# torch's logits take 64 MiB. At the peak, three tensors of that size are alive: the log-probabilities, their
+# gradient, and the logits' gradient. For GPT-2 with 8 sequences of 1024 tokens, that is 4.9 GB, ten times its
+# weights.
 #
-# Yours computes the logits twice. Once is enough: for token $i$ with target $t_i$ their gradient is $(p_i - e_{t_i}) / \text{count}$, with $e$ one-hot. So an
-# `autograd.Function` can add up both gradients in `forward`.
+# Your function computes the logits twice. Once is enough: for token $i$ with target $t_i$, their gradient is
+# $(p_i - e_{t_i}) / \text{count}$, with $e$ one-hot. So an `autograd.Function` can add up both gradients in
+# `forward`.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-explain-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.8 In your own words (core, 2 points, 5 minutes)
 #
-# A friend reads that FlashAttention does *more* arithmetic than standard attention in training, and yet takes less time and less
-# memory. "That can't be." In three or four sentences: why is there more arithmetic, and why less time and memory?
+# A friend reads that FlashAttention does *more* arithmetic than standard attention in training, yet takes
+# less time and memory. "That can't be." In three or four sentences: why is there more arithmetic, and why
+# less time and memory?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "lab10-explain", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1023,28 +1083,30 @@ score("lab10-chunked_cross_entropy", globals())
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-core-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # **The core ends here.** You should now be able to say:
-# - An operation is bound by compute or by memory, and its flops per byte tell which.
-# - Softmax can be updated: new maximum, one factor for the sum so far.
-# - Attention needs $O(n)$ memory: one number per row is enough to compute the probabilities again.
+# - An operation is bound by compute or by memory; its flops per byte tell you which.
+# - You can update softmax: a new maximum rescales the sum so far.
+# - Attention needs $O(n)$ memory: one number per row is enough to recompute the probabilities.
 # - Large tensors that are cheap to compute (probabilities, logits) needn't be stored, forward or backward.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-module_times-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.9 Time by module (stretch, 2 points, 12 minutes)
 #
-# Which module takes the time of a forward pass? A hook before and one after each module's forward read the clock. But a
-# block's time includes its layers'.
+# Which modules take up a forward pass's time? Hooks before and after each module's forward can read the
+# clock. But a block's time includes its layers'.
 #
 # Write `module_times(model, x)`: run `model(x)`, and return a dict from each module's name in
-# `model.named_modules()` to the seconds of its *own* forward, its children's left out, added up over all its calls. A module that never runs
-# takes 0, or is left out. Leave no hooks behind, and remove no others.
+# `model.named_modules()` to the seconds of its *own* forward, without its children's, added up over all
+# calls. A module that never runs takes 0 or is left out. Leave no hooks behind, and remove no others.
 # - Read the clock with `time.perf_counter()`. Grading simulates the clock: a busy machine
 #   doesn't change your points.
 # - `module.register_forward_pre_hook(hook)` calls `hook(module, inputs)`,
 #   `register_forward_hook(hook)` calls `hook(module, inputs, output)`. Both return a handle with `remove()`.
 #
-# *Points:* all or nothing. *Example:* a block takes 5 s and its only layer 3 of them: `{"": 2.0, "layer": 3.0}`.
+# *Points:* all or nothing. *Example:* if a block takes 5 s, 3 of them in its only layer, return
+# `{"": 2.0, "layer": 3.0}`.
 #
-# **Predict first.** In a small GPT-2, what percentage of a forward pass is spent in linear layers, without the head?
+# **Predict first.** What percentage of a small GPT-2's forward pass is spent in linear layers, not counting
+# the head?
 
 # %%
 predicted_linear_percent = None  # your prediction, in percent
@@ -1056,7 +1118,7 @@ def module_times(model: nn.Module, x: torch.Tensor) -> dict[str, float]:
     ### BEGIN SOLUTION
     names = {module: name for name, module in model.named_modules()}
     seconds = dict.fromkeys(names.values(), 0.0)
-    running = []  # of each module that runs, the outermost first: its start, its children's time
+    running = []  # for each running module, outermost first: its start, its children's time
 
     def begin(module, inputs):
         running.append([time.perf_counter(), 0.0])
@@ -1080,7 +1142,7 @@ def module_times(model: nn.Module, x: torch.Tensor) -> dict[str, float]:
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab10-module_times-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 10.9, time by module
 def part(name, before, after, *children, calls=1):
-    """A module that takes some milliseconds before and after its children."""
+    """A module that takes some milliseconds before and after it runs its children."""
     own = {"name": name, "before": before, "after": after}
     return {**own, "calls": calls, "children": list(children)}
 
@@ -1100,7 +1162,7 @@ def clock_was_read(function, tree):
 
 
 inner = part("block", 100, 200, part("layer", 1000, 0), part("act", 30, 0))
-shared = part("act", 30, 0, calls=2) | {"again": "layer.act"}  # two names lead to it
+shared = part("act", 30, 0, calls=2) | {"again": "layer.act"}  # it has two names
 self_check(
     seconds_of,
     [
@@ -1123,7 +1185,7 @@ self_check(
         Case(
             (module_times, part("", 5, 5, inner)),
             {"": 0.01, "block": 0.3, "block.layer": 1.0, "block.act": 0.03},
-            "Subtract a child's time from its parent's only, not again from its grandparent's.",
+            "Subtract a child's time only from its parent's, not also from its grandparent's.",
             label="three levels",
         ),
         Case(
@@ -1164,14 +1226,14 @@ KINDS = {
     "MLP": "GELU",
     "Block": "residual sums",
 }
-if predicted(predicted_linear_percent, question="What percentage in linear layers?"):
+if predicted(predicted_linear_percent, question="What percentage is spent in linear layers?"):
     torch.manual_seed(0)
     shape = ModelShape("small", n_layers=6, d_model=512, n_heads=8, vocab=50257, context=256)
     gpt = GPT(shape, attention="standard").eval()
     tokens = torch.randint(50257, (1, 256))
     runs = []
     with torch.no_grad():
-        for _ in range(4):  # the first takes longer, and other programs may disturb one
+        for _ in range(4):  # the first takes longer, and other programs may slow one down
             start = time.perf_counter()
             took = module_times(gpt, tokens)
             runs.append((time.perf_counter() - start, took))
@@ -1191,30 +1253,32 @@ if predicted(predicted_linear_percent, question="What percentage in linear layer
     )
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-times-seen", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# *What the picture shows.* At 256 tokens, attention's scores take little of the time: a linear layer's work
-# grows with $n\,h^2$, that of scores with $n^2 h$. The head is one product with 50,257 columns. On a GPU,
-# synchronize before you read the clock: `torch.cuda.synchronize()`.
+# *What the picture shows.* At 256 tokens, attention's scores take little time: a linear layer's work grows
+# with $n\,h^2$, the scores' with $n^2 h$. The head is one product with 50,257 columns. On a GPU, synchronize
+# before you read the clock: `torch.cuda.synchronize()`.
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-few_bit_gelu-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.10 A GELU of few bits (stretch, 3 points, 17 minutes)
 #
 # GELU keeps its whole input for backward, 32 bits per value. Its derivative is a smooth curve between -0.13
 # and 1.13. Replace it with a staircase: cut the axis of $x$ into $2^b$ intervals, and give each one level.
-# Then backward needs each value's interval only: $b$ bits (Novikov and others, 2022).
+# Then backward needs only each value's interval, $b$ bits (Novikov and others, 2022).
 #
-# Write `few_bit_gelu(x, bits)` for 1, 2 or 4 bits. The result is `F.gelu(x)`, exactly. Backward multiplies the gradient that comes in by the level of each value.
-# - After forward, at most `bits` bits per value and 4 KiB are kept. `pack` and `unpack` are given.
-# - For normally distributed x, the levels $\hat g$ of the derivative $g$ have $\|\hat g - g\| / \|g\|$ of at most 0.31, 0.16
-#   and 0.05 with 1, 2 and 4 bits.
-# - 24 results of 131,072 values each, added up, need at most 16 times x in forward and backward, besides what they
-#   keep.
+# Write `few_bit_gelu(x, bits)` for 1, 2 or 4 bits. The result is exactly `F.gelu(x)`. Backward multiplies the
+# incoming gradient by each value's level.
+# - After forward, keep at most `bits` bits per value and 4 KiB. `pack` and `unpack` are given.
+# - For normally distributed x, the error of the levels $\hat g$ against the derivative $g$,
+#   $\|\hat g - g\| / \|g\|$, is at most 0.31, 0.16 and 0.05 with 1, 2 and 4 bits.
+# - Adding up 24 results of 131,072 values each needs at most 16 times x in forward and backward, on top of
+#   what they keep.
 #
-# *Hint:* intervals with equal shares of a normal distribution have their ends at `torch.special.ndtri(k / 2**bits)`. The best level of an
-# interval is the mean derivative in it: take a few thousand fractional $k$, not equal steps of $x$. $g(x) = \Phi(x) + x\,\varphi(x)$, with `ndtr` and the density.
+# *Hint:* intervals with equal shares of a normal distribution end at `torch.special.ndtri(k / 2**bits)`. An
+# interval's best level is its mean derivative: take a few thousand fractional $k$, not equal steps of $x$.
+# $g(x) = \Phi(x) + x\,\varphi(x)$, with `ndtr` and the density.
 #
 # *Points:* all or nothing. *Example:* with one bit, $x < 0$ has the level 0.09, and $x > 0$ has 0.91.
 #
-# **Predict first.** With 2 bits, how many times fewer bytes than `F.gelu` does yours keep?
+# **Predict first.** With 2 bits, how many times fewer bytes does yours keep than `F.gelu`?
 
 # %%
 predicted_times_fewer = None  # your prediction, a number
@@ -1339,18 +1403,21 @@ self_check(
     output_off_by,
     [
         gelu_case(2, 0.0, "The result is F.gelu(x).", output_off_by),
-        *(gelu_case(b, f"at most {2**b}", "Too many levels.", levels_of) for b in (1, 2, 4)),
+        *(
+            gelu_case(b, f"at most {2**b}", "There are too many levels.", levels_of)
+            for b in (1, 2, 4)
+        ),
         *(
             gelu_case(
                 b,
                 "small enough",
-                "Ends cut equal shares of a normal distribution; a level is the mean derivative.",
+                "Cut a normal distribution into equal shares; a level is the mean derivative.",
                 small_error,
             )
             for b in (1, 2, 4)
         ),
-        gelu_case(2, True, "Multiply by the gradient that comes in.", passes_on),
-        *(gelu_case(b, f"{b} bits", "Keep packed codes only.", bits_kept) for b in (1, 2, 4)),
+        gelu_case(2, True, "Multiply by the incoming gradient.", passes_on),
+        *(gelu_case(b, f"{b} bits", "Keep only packed codes.", bits_kept) for b in (1, 2, 4)),
     ],
 )
 if predicted(predicted_times_fewer, question="How many times fewer bytes?"):
@@ -1368,23 +1435,26 @@ score("lab10-few_bit_gelu", globals())
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-who_holds_the_peak-about", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # ## 10.11 Who holds the peak? (stretch, 3 points, 13 minutes)
 #
-# On a GPU, `torch.cuda.memory._record_memory_history(stacks="python")` notes each allocation with its stack, and `_snapshot()` returns
-# the notes. `snapshot["device_traces"][0]` is a list of events of the first GPU, in order. Each is a dict:
-# - `action`: `"alloc"`, `"free_requested"`, `"free_completed"`, and others, which you skip. A block
-#   is in use from `alloc` until `free_completed`: another stream may still use it after the request.
-# - `addr` and `size`: a block is identified by its address, which is reused once it's free. Skip a free of
-#   an address that no event allocated.
+# On a GPU, `torch.cuda.memory._record_memory_history(stacks="python")` records each allocation with its
+# stack, and `_snapshot()` returns the record. `snapshot["device_traces"][0]` lists the first GPU's events in
+# order. Each is a dict:
+# - `action`: `"alloc"`, `"free_requested"`, `"free_completed"`, or others, which you skip. A block is in use
+#   from `alloc` until `free_completed`: another stream may still use it after the request.
+# - `addr` and `size`: an address identifies a block, and is reused once the block is free. Skip a free of an
+#   address that no event allocated.
 # - `frames`: the stack of an `alloc`, innermost first; each frame has `filename`, `line` and `name`. It may be empty.
 #
-# Write `who_holds_the_peak(snapshot)`: the owners of all blocks in use at the peak, as a list of `(owner, bytes)`, the largest
-# first, ties by name.
-# - The peak is the first moment at which the most bytes are in use.
+# Write `who_holds_the_peak(snapshot)`: return the owners of all blocks in use at the peak as a list of
+# `(owner, bytes)`, largest first, ties by name.
+# - The peak is the first moment when the most bytes are in use.
 # - The owner is `"filename:line"` of the first frame whose filename has no `/torch/` in it; without one, `"unknown"`.
 #
-# *Points:* all or nothing. *Example:* one block of 512 bytes from line 3 of `/home/you/train.py`: `[("/home/you/train.py:3", 512)]`.
+# *Points:* all or nothing. *Example:* for one block of 512 bytes from line 3 of `/home/you/train.py`, return
+# `[("/home/you/train.py:3", 512)]`.
 #
-# **Predict first.** The snapshot below is made up from a list of events: a layer of GPT-2 with standard attention, a sequence of 1024 tokens,
-# logits, loss, backward. Line 22 makes the probabilities, line 34 the logits. Which of the two holds more at the peak?
+# **Predict first.** The snapshot below is made up: a layer of GPT-2 with standard attention, a sequence of
+# 1024 tokens, logits, loss, backward. Line 22 makes the probabilities, line 34 the logits. Which of the two
+# holds more at the peak?
 
 # %%
 predicted_holder = None  # your prediction, "probabilities" or "logits"
@@ -1442,13 +1512,13 @@ of_a, of_b = ("/home/you/train.py:3", 300), ("/srv/mytorch/torch.py:7", 200)
 self_check(
     who_holds_the_peak,
     [
-        holders_case([of_a, of_b], "The first frame that isn't torch's.", "two blocks", b, a),
+        holders_case([of_a, of_b], "Take the first frame that isn't torch's.", "two blocks", b, a),
         holders_case(
-            [of_a, of_b], "It's the peak, not the end.", "freed", b, a, requested, completed
+            [of_a, of_b], "Report the peak, not the end.", "freed", b, a, requested, completed
         ),
         holders_case(
             [("/home/you/train.py:3", 300)],
-            "Of equal sums, the first is the peak.",
+            "If sums are equal, the first is the peak.",
             "address used again",
             *(a, requested, completed, again),
         ),
@@ -1465,24 +1535,27 @@ self_check(
             *(b, {**b, "addr": 9}),
         ),
         holders_case(
-            [("unknown", 5)], "No frame of yours.", "unknown", event("alloc", 1, 5, torchs)
+            [("unknown", 5)],
+            "None of these frames is yours.",
+            "unknown",
+            event("alloc", 1, 5, torchs),
         ),
         holders_case(
             [of_a, ("/srv/mytorch/torch.py:7", 300)],
-            "Ties by name.",
+            "Sort ties by name.",
             "a tie",
             *(a, {**b, "size": 300}),
         ),
         holders_case(
             [("/home/you/train.py:10", 300), ("/home/you/train.py:3", 300)],
-            'A name is text: "10" comes before "3".',
+            'Names sort as text: "10" comes before "3".',
             "a tie of two lines",
             *(a, event("alloc", 4096, 300, frame(10))),
         ),
-        holders_case([], "No events.", "empty"),
+        holders_case([], "Without events, return an empty list.", "empty"),
         holders_case(
             [of_a, of_b],
-            "Skip other actions, and frees of what was there before.",
+            "Skip other actions, and frees of blocks allocated before.",
             "others",
             *(event("segment_alloc", 64, 2**40), event("free_completed", 512, 2**30), b),
             *(event("segment_free", 4096, 200), a),
@@ -1503,11 +1576,11 @@ score("lab10-who_holds_the_peak", globals())
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab10-end", "locked": true, "schema_version": 3, "solution": false, "task": false}
-# The logits, their log-probabilities and their gradient hold 196 MiB each, and 10.7 removes all three. The gradient is
-# `unknown`: autograd's thread has no Python stack. 12 heads of probabilities hold 48.
+# The logits, their log-probabilities and their gradient hold 196 MiB each, and 10.7 removes all three. The
+# gradient is `unknown`: autograd's thread has no Python stack. The probabilities of 12 heads hold 48 MiB.
 #
 # ## What you should now be able to say
 #
-# - Hooks time modules; own time leaves out the children's.
-# - For backward, a few bits per value may do: choose what to keep by what its derivative needs.
+# - Hooks time modules; a module's own time excludes its children's.
+# - For backward, a few bits per value may be enough: keep only what the derivative needs.
 # - A snapshot is a list of events. Its peak has owners, and each owner has a remedy.

@@ -107,7 +107,7 @@ def segment_sliders(peak_activations: Callable[..., float]) -> Any:
         plots.peak_over_segments(ax, lengths, {"your peak_activations": peaks})
         ticks = [length for length in (1, 2, 4, 8, 16, 32, 64) if 1.3 * length < layers]
         ax.set_xticks([*ticks, layers], [f"{tick}" for tick in (*ticks, layers)])
-        ax.plot([best], [least], "o", ms=14, mfc="none", mec="black", label=f"least, at {best}")
+        ax.plot([best], [least], "o", ms=14, mfc="none", mec="black", label=f"smallest, at {best}")
         ax.set(yscale="log", ylim=(0.7 * least, 1.4 * max(peaks)))  # so that the bottom is visible
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter("{x:g}")

@@ -114,6 +114,6 @@ def scale_slider(flushed_fraction: Callable[..., float], grads: Sequence[Tensor]
         said = f"scale {scale}: {lost:.1%} flushed to 0, {too_large:.1%} become inf"
         axes.legend(loc="upper right")
         axes.set_title(said.replace(scale, f"$2^{{{exponent}}}$"))
-        return figure, f"Histogram of the gradients' sizes beside float16's range; {said}."
+        return figure, f"Histogram of the gradients' sizes next to float16's range; {said}."
 
     return explore(draw, scale=[f"2^{exponent}" for exponent in range(-6, 31)])

@@ -18,7 +18,9 @@ def predicted(*values: object, question: str = "") -> bool:
     Raises ValueError if there is no value.
     """
     if not values:
-        raise ValueError("no prediction was given; expected the variables that the student fills")
+        raise ValueError(
+            "no prediction was given; expected the variables that the student fills in"
+        )
     if all(value is not None for value in values):
         return True
     print(f"This cell waits for your prediction{': ' + question if question else '.'}")

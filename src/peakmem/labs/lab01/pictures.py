@@ -105,8 +105,8 @@ def show_stalling_sum() -> None:
     show_figure(
         figure,
         "Sum of 0.01 over the number of additions, exact and in float16. float16 follows the exact "
-        "line up to 4, grows faster from 4 to 8, slower from 8 to 16, and faster from 16 to 32, "
-        "which it reaches after 2798 additions and never leaves.",
+        "line up to 4, then grows faster from 4 to 8, slower from 8 to 16, and faster from 16 to "
+        "32, which it reaches after 2798 additions and never leaves.",
     )
     print(f"after 1000 additions: {sums[1000]:.3f}\n")
     print("    step   stalls at   gap from there on")
@@ -158,9 +158,9 @@ def _value(decode: Callable[[int], float], bits: int) -> str:
     try:
         return f"{decode(bits)!r}"
     except NotImplementedError:
-        return "up to your decode_fp32: write it first"
+        return "unknown until you write decode_fp32"
     except Exception as error:  # a student's code may raise anything
-        return f"where your decode_fp32 raises {type(error).__name__}"
+        return f"unknown: your decode_fp32 raises {type(error).__name__}"
 
 
 def _field(place: int) -> int:

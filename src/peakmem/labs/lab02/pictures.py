@@ -63,8 +63,8 @@ def show_models(table: Sequence[Mapping[str, Any]], parameters: Count, activatio
     show_figure(
         figure,
         "Stacked bars of training memory for the eight GPT-3 models. The five smaller ones end "
-        "before the line of 80 GB, 6.7B and 13B lie beyond it. A second picture on another scale "
-        "has GPT-3 175B with over 3000 GB, where the 80 GB are a thin strip at the left.",
+        "before the line of 80 GB, 6.7B and 13B extend beyond it. A second picture on another "
+        "scale has GPT-3 175B with over 3000 GB, where the 80 GB are a thin strip at the left.",
     )
 
 

@@ -50,7 +50,7 @@ def measured_step(shape: Any, batch: int, seq: int, device: str = "cpu") -> Ledg
     model = GPT(shape).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
     tokens, targets = torch.randint(shape.vocab, (2, batch, seq), device=device)
-    for _ in tqdm(range(2), desc="two steps unmeasured", leave=False, delay=2):
+    for _ in tqdm(range(2), desc="two warm-up steps", leave=False, delay=2):
         training_step(model, optimizer, [(tokens, targets)])
     meter = MemoryMeter(device).track(model, optimizer, tokens, targets)
     with meter:

@@ -60,7 +60,7 @@ def values_after(step: Step) -> Callable[..., object]:
         last = param.item()
         step([param], grads, state, **{**options, "lr": 0.0})
         moved = param.item() != last and not math.isnan(last)
-        return "the step goes by an earlier call's lr" if moved else tuple(found)
+        return "the step uses an earlier call's lr" if moved else tuple(found)
 
     return values
 
@@ -148,8 +148,12 @@ def budget_of(step: Step) -> Callable[[], str]:
         over = rise - moments_bytes - _MIB
         kept = meter.live_bytes - meter.baseline_bytes - moments_bytes - 64 * 1024
         if over > 0:
-            return f"{over / _MIB:.2f} MiB over it during the call"
-        return f"{kept / _MIB:.2f} MiB too much kept" if kept > 0 else "within the budget"
+            return f"{over / _MIB:.2f} MiB over the budget during the call"
+        return (
+            f"{kept / _MIB:.2f} MiB too much kept between calls"
+            if kept > 0
+            else "within the budget"
+        )
 
     return budget
 

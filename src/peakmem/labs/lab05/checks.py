@@ -223,7 +223,9 @@ def searches(largest_micro_batch: Function) -> Function:
                 raise ValueError(f"run({m}) was called, but sizes go from 1 to {upper}")
             sizes.append(m)
             if len(sizes) > 2000:
-                raise ValueError("2000 runs and no end: does each one make the interval smaller?")
+                raise ValueError(
+                    "2000 runs without an end: does each run make the interval smaller?"
+                )
             if error is not None and len(sizes) > good_runs:
                 raise error("out of memory? No, this is a bug")
             if m > room:

@@ -32,7 +32,7 @@ class Table(nn.Embedding):
         """Return the rows of the tokens, shifted."""
         check_size(tokens, self.most)
         if self.training != self.caller_trains:
-            raise ValueError("the mode is the caller's to set: no train() or eval() in here")
+            raise ValueError("the mode is the caller's to set: don't call train() or eval()")
         return super().forward(tokens) + self.shift
 
 
