@@ -270,6 +270,39 @@ def test_a_forbidden_import_is_found(
     assert files_that_import(forbidden, student_files(tmp_path)) == [planted.name]
 
 
+# What is there without the tests.
+
+
+def that_name_tests(root: Path, *folders: str) -> list[str]:
+    """Modules with a path in tests/; benchmarks may have some."""
+    return [
+        file.name
+        for folder in folders
+        for file in sorted((root / folder).rglob("*.py"))
+        if any(map(_is_in_tests, ast.walk(ast.parse(file.read_text("utf-8")))))
+    ]
+
+
+def _is_in_tests(node: ast.AST) -> bool:
+    """Whether an expression is a path such as `"tests/a"` or `root / "tests"`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return any(
+            isinstance(part, ast.Constant) and part.value == "tests" for part in ast.walk(node)
+        )
+    return isinstance(node, ast.Constant) and str(node.value).startswith("tests/")
+
+
+def test_no_command_reads_a_file_of_the_tests(repository: Path) -> None:
+    assert that_name_tests(repository, "src", "autograder") == []
+
+
+@pytest.mark.parametrize("constant", ['Path("tests") / "mutants"', 'f"tests/mutants/{lab}.toml"'])
+def test_a_command_that_reads_one_is_found(tmp_path: Path, constant: str) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours/a.py").write_text(f'"""The tests of a lab."""\npath = {constant}\n')
+    assert that_name_tests(tmp_path, "ours") == ["a.py"]
+
+
 # How long a module may be.
 
 MOST_LINES = 300

@@ -7,7 +7,7 @@ process would save little, since the task itself takes most of the time, and wou
 tasks other figures.
 
 A mutant that earns full points *survives*. Either it does everything that the exercise asks for,
-and a file says why (tests/mutants/<lab>.toml in this course), or the task's cases have a hole.
+and a file says why (bank/mutants/<lab>.toml in this course), or the task's cases have a hole.
 """
 
 from __future__ import annotations
