@@ -17,9 +17,9 @@ from autograder.model.task import Verdict
 from autograder.publish.grades_csv import points
 from autograder.store.out_folder import OutFolder
 
-__all__ = ["Change", "agreed", "between", "note_down", "told"]
+__all__ = ["COLUMNS", "Change", "agreed", "between", "note_down", "told"]
 
-_COLUMNS = ("time", "student", "lab", "task", "old", "new", "why", "before")
+COLUMNS = ("time", "student", "lab", "task", "old", "new", "why", "before")
 _SHOWN = 300  # characters shown of a message
 _MOST = 20  # changes shown
 
@@ -104,8 +104,9 @@ def note_down(changes: Sequence[Change], out: OutFolder) -> None:
 def _write(changes: Sequence[Change], path: Path, old: bytes = b"") -> None:
     """Write the changes to a CSV file, after its existing rows."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    rows = [(now, *c.key, c.task, c.old, c.new, c.why, c.before) for c in changes]
-    write_whole(path, old + csv_bytes(rows if old else [_COLUMNS, *rows]))
+    records = [{"time": now, **change.to_json()} for change in changes]
+    rows = [[record[column] for column in COLUMNS] for record in records]
+    write_whole(path, old + csv_bytes(rows if old else [COLUMNS, *rows]))
 
 
 def _lines(change: Change) -> list[str]:
