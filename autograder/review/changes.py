@@ -10,6 +10,7 @@ from pathlib import Path
 
 from autograder.base.csv_table import csv_bytes
 from autograder.base.files import write_whole
+from autograder.base.plain_text import one_line
 from autograder.model.result import Result
 from autograder.model.status import SCORED, shown
 from autograder.model.submission import SubmissionKey
@@ -112,8 +113,8 @@ def _write(changes: Sequence[Change], path: Path, old: bytes = b"") -> None:
 def _lines(change: Change) -> list[str]:
     return [
         f"{change.key.student}, {change.task or change.key.lab}: {change.old} -> {change.new}",
-        f"    now:    {_cut(change.why)}",
-        f"    before: {_cut(change.before)}",
+        f"    now:    {one_line(change.why, _SHOWN)}",
+        f"    before: {one_line(change.before, _SHOWN)}",
     ]
 
 
@@ -129,8 +130,3 @@ def _said(result: Result, verdict: Verdict | None) -> str:
     if result.end != "graded":
         return result.reason
     return "The lab has no such task." if verdict is None else verdict.message
-
-
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
