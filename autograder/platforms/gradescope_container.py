@@ -39,7 +39,7 @@ from autograder.sandbox.host.uid_isolation import missing_layers as missing_user
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 
-__all__ = ["grade_one", "main"]
+__all__ = ["main"]
 
 _ROOTS_ALONE = ("source", "submission", "results", "grader")
 _MOST_NOTEBOOKS = 20

@@ -15,7 +15,7 @@ from autograder.model.status import JUDGED, NEEDS, NOT_SUBMITTED, shown
 from autograder.model.submission import SubmissionKey
 from autograder.publish.grades_csv import points
 
-__all__ = ["LabSummary", "cut", "summaries", "told"]
+__all__ = ["cut", "summaries", "told"]
 
 _ENDS = ("graded", "quarantined", "failed")
 _STATUSES = ("right", "partly", "wrong", "could_not_judge", *NEEDS)

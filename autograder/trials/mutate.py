@@ -39,15 +39,7 @@ from autograder.sandbox.host.unprotected import Unprotected
 from autograder.trials.answer_bank import submission_with
 from autograder.trials.mutants import Mutant, mutants_of
 
-__all__ = [
-    "MutationReport",
-    "Solved",
-    "check_mutants",
-    "grade_mutants",
-    "read_explained",
-    "solve",
-    "tasks_named",
-]
+__all__ = ["Solved", "check_mutants", "grade_mutants", "read_explained", "solve", "tasks_named"]
 
 _SECRET = b"the mutants' cases"
 _UNCHANGED = "the solution itself"
