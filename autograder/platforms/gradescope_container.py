@@ -67,7 +67,8 @@ def main() -> None:
 def grade_one(base: Path, lab: str, course: Course) -> Result:
     """Return the result of the one submission below `base`, Gradescope's folder.
 
-    Raises IsolationError if students' code can't be isolated.
+    Raises IsolationError if students' code can't be isolated, and RuntimeError if no result was
+    kept.
     """
     for name in _ROOTS_ALONE:
         (base / name).chmod(0o700)

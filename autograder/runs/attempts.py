@@ -49,7 +49,10 @@ class Round:
 
 
 def rounds(room: Classroom, submitted: Path, semester: Semester) -> list[Round]:
-    """Read all attempts at the lab; without receipts they are one round, graded into OUT."""
+    """Read all attempts at the lab; without receipts they are one round, graded into OUT.
+
+    Raises ValueError if only some of the lab's receipts name a folder.
+    """
     folders = sorted({r.folder for r in semester.receipts if r.lab == room.lab})
     if not folders:
         return [Round("", room, take(room, submitted))]
