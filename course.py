@@ -267,7 +267,7 @@ def lecture(course: Course, arguments: list[str]) -> int:
             )
         course.set_up()
         return course.module(
-            "peakmem.show.widgets.snapshot", str(page), str(Path(options[1]).resolve())
+            "peakmem.show.widgets.still_page", str(page), str(Path(options[1]).resolve())
         )
     if not named:
         print(f"This is {page.stem}. The lectures are {', '.join(one.stem for one in lectures)}.")

@@ -15,7 +15,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -23,38 +23,15 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from benchmarks.grid import Case, configurations, quick
+from benchmarks.peaks import Row
 from peakmem.measure import meter
 from peakmem.measure.trace import trace
 from peakmem.predict.step_ledger import build_ledger
 
-__all__ = ["Row", "main", "measure", "summary"]
+__all__ = ["main", "measure", "summary"]
 
 BOUNDS = {"build_ledger": 0.01, "trace": 0.01}  # of the step's peak, on the CPU
 RIGHT_SIDE = 0.95  # of the configurations
-
-
-@dataclass(frozen=True)
-class Row:
-    """One configuration: peaks of its third step in bytes; None for missing figures."""
-
-    name: str
-    measured_bytes: int
-    predicted_bytes: int | None
-    traced_bytes: int | None
-    allocated_bytes: int | None = None  # CUDA: the allocator's, after rounding
-
-    def right_side(self, predicted_bytes: int) -> bool:
-        """Whether the answer is right for budgets 1 % above and 1 % below the measured peak."""
-        return self.measured_bytes * 0.99 < predicted_bytes <= self.measured_bytes * 1.01
-
-    def errors(self) -> dict[str, float]:
-        """The relative errors of the existing predictions, by predictor."""
-        found = {"build_ledger": self.predicted_bytes, "trace": self.traced_bytes}
-        return {
-            who: predicted / self.measured_bytes - 1
-            for who, predicted in found.items()
-            if predicted is not None
-        }
 
 
 def measure(case: Case, device: torch.device) -> Row:
@@ -163,7 +140,7 @@ def table(rows: Sequence[Row]) -> str:
 
 def write(rows: Sequence[Row], folder: Path, name: str, device_name: str) -> None:
     """Write the rows as `<name>.json` and their picture as `<name>.png`."""
-    from benchmarks.pictures import draw_accuracy
+    from benchmarks.pictures import draw_accuracy  # matplotlib, which a GPU run needn't have
 
     folder.mkdir(parents=True, exist_ok=True)
     found = {

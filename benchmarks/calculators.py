@@ -28,7 +28,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from peakmem.show import widgets
 
-__all__ = ["Delay", "main", "measure_changes", "measure_first_paint", "percentile"]
+__all__ = ["main", "measure_changes", "percentile"]
 
 _CHANGES = 30
 _PAUSE_MS = 250  # between two changes

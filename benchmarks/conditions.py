@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.figures import NotRun
 
-__all__ = ["CONDITIONS", "Signs", "signs"]
+__all__ = ["CONDITIONS", "signs"]
 
 _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 _PERIOD = 1.0  # seconds between two drops of the page cache

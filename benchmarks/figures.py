@@ -1,11 +1,11 @@
-"""Figures of a measurement, with their bounds."""
+"""Figures of a measurement with their bounds, and the outcome of a part that takes some."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Figure", "NotRun"]
+__all__ = ["Figure", "NotRun", "Outcome"]
 
 
 class NotRun(Exception):
@@ -35,3 +35,14 @@ class Figure:
         """The bounds as text; "" if there are none."""
         words = [f">= {self.least:g}"] if self.least is not None else []
         return ", ".join(words + ([f"<= {self.most:g}"] if self.most is not None else []))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A part's outcome: its figures, or why there are none."""
+
+    part: str
+    state: str  # "run", "not run" or "failed"
+    figures: tuple[Figure, ...] = ()
+    reason: str = ""
+    seconds: float = 0.0

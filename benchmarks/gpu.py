@@ -14,28 +14,17 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
 
-from benchmarks.figures import Figure, NotRun
+from benchmarks.figures import Figure, NotRun, Outcome
 from benchmarks.parts import PARTS, Part
 
-__all__ = ["Outcome", "main", "run_parts", "status", "table"]
+__all__ = ["main", "run_parts", "status", "table"]
 
 _NO_GPU = "this machine has no CUDA GPU"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A part's outcome: its figures, or why there are none."""
-
-    part: str
-    state: str  # "run", "not run" or "failed"
-    figures: tuple[Figure, ...] = ()
-    reason: str = ""
-    seconds: float = 0.0
 
 
 def run_parts(parts: Sequence[Part], device: torch.device | None, seconds: float) -> list[Outcome]:

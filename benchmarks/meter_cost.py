@@ -15,7 +15,7 @@ from peakmem.measure.meter import MemoryMeter
 from peakmem.measure.reference_models import GPT, training_step
 from peakmem.specs.models import ModelShape
 
-__all__ = ["MeterCost", "meter_cost"]
+__all__ = ["meter_cost"]
 
 _SHAPE = ModelShape("bench", n_layers=12, d_model=64, n_heads=4, vocab=256, context=32)
 

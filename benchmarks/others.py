@@ -28,10 +28,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from benchmarks.accuracy import Row, measure
+from benchmarks.accuracy import measure
 from benchmarks.grid import Case, configurations
 from benchmarks.held_out import FAMILIES, HeldOut
 from benchmarks.held_out import measure as measure_held_out
+from benchmarks.peaks import Row
 from peakmem.specs.models import ModelShape
 from peakmem.specs.recipes import Recipe
 

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.accuracy import Row, measure
+from benchmarks.accuracy import measure
 from benchmarks.context import context
 from benchmarks.figures import Figure, NotRun
 from benchmarks.grid import configurations, quick
+from benchmarks.peaks import Row
 from benchmarks.plans import measure_plans, planning_seconds
 from benchmarks.speeds import copy_overlap, fp8_product, host_bandwidth, products
 from benchmarks.steps import checkpointing, precisions

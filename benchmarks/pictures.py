@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter, ScalarFormatter
 
-if TYPE_CHECKING:
-    from benchmarks.accuracy import Row
-    from benchmarks.gpu import Outcome
+from benchmarks.figures import Outcome
+from benchmarks.peaks import Row
 
 __all__ = ["draw_accuracy", "draw_figures"]
 

@@ -29,7 +29,7 @@ from peakmem.plan.rotor import least_peak, optimal
 from peakmem.plan.segments import keep_all, kept_set_optimal
 from peakmem.plan.simulator import Simulation, simulate
 
-__all__ = ["PlanRow", "link_bytes_per_s", "main", "measure_plans", "planning_seconds"]
+__all__ = ["link_bytes_per_s", "main", "measure_plans", "planning_seconds"]
 
 
 @dataclass(frozen=True)

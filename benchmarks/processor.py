@@ -8,7 +8,7 @@ import os
 import resource
 from collections.abc import Iterator
 
-__all__ = ["Processor", "processor_time"]
+__all__ = ["processor_time"]
 
 _SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
 

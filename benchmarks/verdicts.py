@@ -26,7 +26,7 @@ from autograder.trials.calibration import Grading, grade_rounds, with_cases
 from autograder.trials.entry import Entry
 from benchmarks.conditions import CONDITIONS, signs
 
-__all__ = ["chosen_answers", "main", "verdicts"]
+__all__ = ["main", "verdicts"]
 
 _LAB = "lab08_shards"
 _RIGHT = 2  # correct answers to each exercise

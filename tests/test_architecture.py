@@ -8,10 +8,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
+
+from tests.imports import face_of, import_graph, imports_of, modules_of
 
 # The folders of both packages, each of which imports only from those to its left. Folders with a
 # comma between them import nothing from each other.
@@ -37,9 +40,9 @@ THIRD_PARTY = {
     "plan": {"numpy"},
     "predict": set(),
     "execute": {"numpy", "torch"},
-    "measure": {"numpy", "torch", "cloudpickle"},
+    "measure": {"numpy", "torch", "cloudpickle", "transformers"},  # the last for --config alone
     "probes": {"numpy", "torch"},
-    "labs": {"numpy", "torch", "IPython", "matplotlib"},
+    "labs": {"numpy", "torch", "IPython", "matplotlib", "google"},  # the last is Colab's
     "show": {"numpy", "torch", "matplotlib", "ipywidgets", "traitlets", "typer", "rich"}
     | {"nbclient", "nbconvert", "nbformat"},  # these are the extra `lecture`
     # One lab's own helpers, which run in a notebook.
@@ -59,17 +62,6 @@ POSIX_ONLY = {"crypt", "curses", "fcntl", "grp", "nis", "posix", "pty", "pwd", "
 
 
 # A file's imports.
-
-
-def imports_of(source: str) -> set[str]:
-    """Dotted names of all modules that a source imports, at the top or inside functions."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
 
 
 def notebook_source(notebook: Path) -> str:
@@ -108,13 +100,17 @@ def folder_of(*parts: str) -> str:
 def against_the_order(package: Path, order: list[list[str]]) -> list[str]:
     """Imports from a folder that is not to the left of one's own, or that has no place."""
     place = {folder: number for number, row in enumerate(order) for folder in row}
+    face = face_of(package)
     found = []
-    for file in sorted(package.glob("*/**/*.py")):
+    for module, file in modules_of(package):
+        if file.parent == package:
+            continue
         here = folder_of(*file.relative_to(package).parts)
-        for name in sorted(imports_of(file.read_text("utf-8"))):
+        for said in sorted(imports_of(file.read_text("utf-8"), module)):
+            name = face.get(said, said)
             first, _, rest = name.partition(".")
             there = folder_of(*rest.split("."))
-            if first != package.name or here == there:
+            if first != package.name or not rest or here == there:
                 continue
             is_folder = (package / rest.partition(".")[0]).is_dir()
             if not is_folder and rest.count("."):
@@ -152,14 +148,71 @@ def test_an_import_against_the_order_is_found(tmp_path: Path) -> None:
     (tmp_path / "ours/labs/lab01/e.py").write_text("from ours.twin import c\n")
     (tmp_path / "ours/twin/f.py").write_text("from ours.labs.lab01 import e\n")
     (tmp_path / "ours/extra/d.py").write_text("import ours.base.a\nfrom ours.face import f\n")
+    (tmp_path / "ours/base/lazy.py").write_text(
+        '_PLACES = {"task": "b"}\n'
+        '__getattr__ = loader("ours.model", _PLACES)\n'
+        'load = loader(__name__, {"f": "a"})\n'
+    )
+    (tmp_path / "ours/base/late.py").write_text('b = importlib.import_module("ours.model.b")\n')
+    (tmp_path / "ours/base/front.py").write_text("from ours import __version__, lab\n")
+    (tmp_path / "ours/base/whole.py").write_text("import ours\n\nours.lab, ours.__file__\n")
+    (tmp_path / "ours/__init__.py").write_text(
+        '__version__ = "1"\n__getattr__ = loader("ours", {"lab": "model.b"})\n'
+    )
     order = [["base"], ["model", "twin"], ["labs/labNN"]]
     assert against_the_order(tmp_path / "ours", order) == [
         "base/a.py imports ours.model.task",
+        "base/front.py imports ours.model.b.lab",
+        "base/late.py imports ours.model.b",
+        "base/lazy.py imports ours.model.b.task",
+        "base/whole.py imports ours.model.b.lab",
         "extra/d.py imports ours.base.a",
         "extra/d.py imports ours.face.f, which is no folder's",
         "twin/c.py imports ours.model.b",
         "twin/f.py imports ours.labs.lab01.e",
     ]
+
+
+def cycle(graph: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle; empty if there are none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_no_modules_import_each_other(repository: Path) -> None:
+    places = ("src/peakmem", "autograder", "benchmarks")
+    graph = import_graph(*(repository / place for place in places))
+    assert sum(map(len, graph.values())) > len(graph) > 300
+    assert cycle(graph) == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "import ours.plan.a",
+        "def f():\n    from ours.plan.a import x",
+        "if TYPE_CHECKING:\n    from ours.plan.a import X",
+        "from ours.plan import X",
+        "from ours import X",
+        'importlib.import_module("ours.plan.a")',
+    ],
+)
+def test_a_cycle_is_found(tmp_path: Path, back: str) -> None:
+    plan = tmp_path / "ours/plan"
+    plan.mkdir(parents=True)
+    (tmp_path / "ours/__init__.py").write_text('__getattr__ = loader("ours", {"X": "plan.a"})\n')
+    (plan / "__init__.py").write_text('_PLACES = {"X": "a"}\n\nloader(__name__, _PLACES)\n')
+    (plan / "a.py").write_text("from ours.plan.b import y\n")
+    (plan / "b.py").write_text("from ours.plan import c\n")
+    (plan / "c.py").write_text("import json\n")
+    assert cycle(import_graph(tmp_path / "ours")) == []
+    (plan / "c.py").write_text(back)
+    assert {"ours.plan.a", "ours.plan.b", "ours.plan.c"} <= set(
+        cycle(import_graph(tmp_path / "ours"))
+    )
 
 
 def other_packages(package: Path) -> list[str]:
@@ -215,6 +268,39 @@ def test_a_forbidden_import_is_found(
     cells += [{"cell_type": "code", "source": source.splitlines(keepends=True)}]
     planted.write_text(json.dumps({"cells": cells}) if planted.suffix == ".ipynb" else source)
     assert files_that_import(forbidden, student_files(tmp_path)) == [planted.name]
+
+
+# What is there without the tests.
+
+
+def that_name_tests(root: Path, *folders: str) -> list[str]:
+    """Modules with a path in tests/; benchmarks may have some."""
+    return [
+        file.name
+        for folder in folders
+        for file in sorted((root / folder).rglob("*.py"))
+        if any(map(_is_in_tests, ast.walk(ast.parse(file.read_text("utf-8")))))
+    ]
+
+
+def _is_in_tests(node: ast.AST) -> bool:
+    """Whether an expression is a path such as `"tests/a"` or `root / "tests"`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return any(
+            isinstance(part, ast.Constant) and part.value == "tests" for part in ast.walk(node)
+        )
+    return isinstance(node, ast.Constant) and str(node.value).startswith("tests/")
+
+
+def test_no_command_reads_a_file_of_the_tests(repository: Path) -> None:
+    assert that_name_tests(repository, "src", "autograder") == []
+
+
+@pytest.mark.parametrize("constant", ['Path("tests") / "mutants"', 'f"tests/mutants/{lab}.toml"'])
+def test_a_command_that_reads_one_is_found(tmp_path: Path, constant: str) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours/a.py").write_text(f'"""The tests of a lab."""\npath = {constant}\n')
+    assert that_name_tests(tmp_path, "ours") == ["a.py"]
 
 
 # How long a module may be.

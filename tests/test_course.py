@@ -347,7 +347,7 @@ def test_a_still_page_is_written(folder: Path, lectures: Path) -> None:
     recorder = Recorder()
     assert main(["lecture", "lecture1", "--html", "out.html"], Course(folder, recorder)) == 0
     written = [str(lectures / "lecture1_memory.ipynb"), str(Path("out.html").resolve())]
-    assert recorder.commands[-1][2:] == ["peakmem.show.widgets.snapshot", *written]
+    assert recorder.commands[-1][2:] == ["peakmem.show.widgets.still_page", *written]
 
 
 @pytest.mark.parametrize(

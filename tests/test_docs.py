@@ -20,6 +20,8 @@ import pytest
 from autograder.authoring.build import read_source
 from autograder.authoring.length import length_violations
 from autograder.cli.app import main as autograder
+from autograder.publish import grades_csv
+from autograder.review import changes
 from course import COMMANDS
 from peakmem.labs.session import HIDDEN_MODULES
 from peakmem.predict.step_ledger import build_ledger
@@ -90,6 +92,27 @@ def modules_in(text: str) -> dict[tuple[str, str], str]:
 def test_a_row_under_another_folders_heading_does_not_count() -> None:
     text = "### core\n\n| module | |\n|---|---|\n| `units` | Bytes. |\n\n### plan\n"
     assert modules_in(text) == {("core", "units"): "Bytes."}
+
+
+@pytest.mark.parametrize(
+    ("file", "columns"), [("grades.csv", grades_csv.COLUMNS), ("changes.csv", changes.COLUMNS)]
+)
+def test_the_columns_of_a_table_are_those_that_the_page_lists(
+    repository: Path, file: str, columns: tuple[str, ...]
+) -> None:
+    assert columns_in((repository / "docs/out_folder.md").read_text("utf-8"), file) == columns
+
+
+def columns_in(text: str, file: str) -> tuple[str, ...]:
+    """The first column of the table under a file's heading."""
+    section = text.partition(f"\n## {file}\n")[2].partition("\n## ")[0]
+    return tuple(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+
+
+def test_another_tables_column_is_not_this_ones() -> None:
+    text = "\n## a.csv\n\n| `x` | one |\n| `y` | two |\n\n## b.csv\n\n| `z` | three |\n"
+    assert columns_in(text, "a.csv") == ("x", "y")
+    assert columns_in(text, "c.csv") == ()
 
 
 def test_the_students_names_are_those_that_the_page_lists(repository: Path) -> None:

@@ -302,3 +302,19 @@ def test_autograder_is_a_command_and_a_module(repository: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "grade" in done.stdout
+
+
+# What ruff checks
+
+
+@pytest.mark.parametrize(("option", "is_checked"), [("", False), ("--no-force-exclude", True)])
+def test_ruff_leaves_an_answer_alone_even_if_it_is_named(
+    repository: Path, option: str, is_checked: bool
+) -> None:
+    """As pre-commit names each changed file."""
+    command = [sys.executable, "-m", "ruff", "check", "--show-files", *option.split()]
+    named = repository / "bank/lab01_formats/careful_sum.py"
+    done = subprocess.run(
+        [*command, named], cwd=repository, capture_output=True, text=True, check=True
+    )
+    assert (str(named) in done.stdout) == is_checked

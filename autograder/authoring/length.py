@@ -10,14 +10,7 @@ from nbformat import NotebookNode
 
 from autograder.authoring.outline import headings, minutes_and_points
 
-__all__ = [
-    "MOST_WORDS",
-    "MOST_WORDS_A_LINE",
-    "Length",
-    "length_of",
-    "length_table",
-    "length_violations",
-]
+__all__ = ["Length", "length_of", "length_table", "length_violations"]
 
 #: Words of prose in one lab.
 MOST_WORDS = 2500

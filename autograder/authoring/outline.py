@@ -14,13 +14,7 @@ from nbformat import NotebookNode
 
 from autograder.model.task import Lab
 
-__all__ = [
-    "MOST_MINUTES",
-    "Exercise",
-    "headings",
-    "minutes_and_points",
-    "outline_violations",
-]
+__all__ = ["Exercise", "headings", "minutes_and_points", "outline_violations"]
 
 #: The core fits in one session, and the stretch into the rest of a long one.
 MOST_MINUTES = {"core": 75, "stretch": 45}

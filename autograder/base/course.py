@@ -161,7 +161,7 @@ class Course:
 
     def explained_mutants(self, lab: str) -> Path:
         """Return the file that lists which mutants of a lab may survive, and why."""
-        return self.root / "tests" / "mutants" / f"{lab}.toml"
+        return self.bank / "mutants" / f"{lab}.toml"
 
     @property
     def secret_file(self) -> Path:

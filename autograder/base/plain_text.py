@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["plain_text", "text_of", "visible"]
+__all__ = ["one_line", "plain_text", "shortened", "text_of", "visible"]
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b.?")
 # 8-bit control characters too, and what reverses the writing direction. The last range is halves of
@@ -28,6 +28,20 @@ def plain_text(value: object) -> str:
     lines = _ANSI.sub("", text_of(value)).split("\n")
     last = (line.rstrip("\r").rpartition("\r")[2] for line in lines)
     return _CONTROL.sub("", "\n".join(last))
+
+
+def one_line(text: str, most: int) -> str:
+    r"""Return the text on one line of at most `most` characters.
+
+    >>> one_line("a  test\nfailed", 9)
+    'a test...'
+    """
+    return shortened(" ".join(text.split()), most)
+
+
+def shortened(line: str, most: int) -> str:
+    """Return the line, its end replaced by dots if it has over `most` characters."""
+    return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 def visible(text: str) -> str:

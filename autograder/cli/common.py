@@ -35,7 +35,6 @@ __all__ = [
     "classroom_of",
     "grade_with_progress",
     "has_gpu",
-    "named_labs",
     "out_folder",
     "out_option",
     "progress",

@@ -162,7 +162,7 @@ def mutate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            show_default="tests/mutants/LAB.toml",
+            show_default="bank/mutants/LAB.toml",
             help="File with the mutants that may survive, and the reasons.",
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""The hidden half of each lab: one module per lab, each with a `LAB`."""
+"""The hidden half of each lab: one folder per lab, each with a `LAB`."""
 
 from __future__ import annotations
 

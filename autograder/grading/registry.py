@@ -31,7 +31,7 @@ from autograder.notebooks.released import read_release, release_of, solution_sou
 from autograder.notebooks.supplementary_files import read_beside
 from peakmem.labs.session import HIDDEN_MODULES
 
-__all__ = ["OrdinaryLab", "TaskLab", "find_lab", "find_task", "lab_named", "lab_names"]
+__all__ = ["TaskLab", "find_lab", "find_task", "lab_named", "lab_names"]
 
 
 @dataclass(frozen=True)

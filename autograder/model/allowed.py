@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Collection
 
-__all__ = ["BUILTINS", "ENTRIES", "REFLECTION", "is_refused_name", "refused_part"]
+__all__ = ["ENTRIES", "REFLECTION", "is_refused_name", "refused_part"]
 
 # Python's own modules that compute, without access to files, processes or the interpreter.
 _COMPUTING = (

@@ -16,7 +16,7 @@ from typing import Any
 
 from autograder.model.expressions import MAX_TEXT, MAX_TEXTS, called_name
 
-__all__ = ["Constants", "Variables", "constants_of", "texts_in", "variables_of"]
+__all__ = ["Constants", "constants_of", "texts_in", "variables_of"]
 
 # The values that each node may have: text, bytes, int, or a list or dict of these.
 Constants = dict[ast.AST, list[Any]]

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from autograder.base.plain_text import one_line
+
 __all__ = ["SANE", "STOCK", "Rules", "Score", "score"]
 
 # How numpy and torch display one number.
@@ -66,7 +68,7 @@ def score(outputs: Sequence[Mapping[str, Any]], max_points: float, rules: Rules)
         return Score(0.0, _failure(of_kind["error"][0]))
     warned = [output for output in of_kind["stream"] if output["name"] == "stderr"]
     if warned and rules.stderr_costs_all:
-        return Score(0.0, f"The test wrote to stderr: {_short(warned[0]['text'])}")
+        return Score(0.0, f"The test wrote to stderr: {one_line(warned[0]['text'], _MOST_SHOWN)}")
     # unittest raises nothing and reports only on stderr, where a thread's output may interleave.
     if failed := _UNITTEST_FAILED.search("".join(output["text"] for output in warned)):
         return Score(0.0, f"The test's unittest {failed[0]}.")
@@ -108,10 +110,5 @@ def _of_value(text: str, max_points: float, rules: Rules) -> Score:
 
 
 def _failure(output: Mapping[str, Any]) -> str:
-    name, value = str(output["ename"]), _short(str(output["evalue"]))
+    name, value = str(output["ename"]), one_line(str(output["evalue"]), _MOST_SHOWN)
     return f"The test failed with {name}: {value}" if value else f"The test failed with {name}."
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MOST_SHOWN else f"{line[: _MOST_SHOWN - 3]}..."

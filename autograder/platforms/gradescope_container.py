@@ -39,7 +39,7 @@ from autograder.sandbox.host.uid_isolation import missing_layers as missing_user
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 
-__all__ = ["grade_one", "main"]
+__all__ = ["main"]
 
 _ROOTS_ALONE = ("source", "submission", "results", "grader")
 _MOST_NOTEBOOKS = 20
@@ -67,7 +67,8 @@ def main() -> None:
 def grade_one(base: Path, lab: str, course: Course) -> Result:
     """Return the result of the one submission below `base`, Gradescope's folder.
 
-    Raises IsolationError if students' code can't be isolated.
+    Raises IsolationError if students' code can't be isolated, and RuntimeError if no result was
+    kept.
     """
     for name in _ROOTS_ALONE:
         (base / name).chmod(0o700)

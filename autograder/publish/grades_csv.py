@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from itertools import chain
 
 from autograder.base.course import COURSE, Course
@@ -18,27 +19,45 @@ from autograder.store.out_folder import OutFolder
 __all__ = [
     "ALL_COUNTS",
     "COLUMNS",
+    "Row",
     "points",
     "said",
     "write_grades",
 ]
 
-COLUMNS = (
-    "student",
-    "lab",
-    "task",
-    "score",
-    "max_score",
-    "status",
-    "mistake",
-    "message",
-    "release",
-    "kind",
-)
 ALL_COUNTS = Counting()
 _NOTHING = "Nothing was submitted."
 _NO_VERDICT = "The grader returned no verdict on this exercise. Your instructor will look at it."
 _MANUAL = "Your instructor grades this answer."
+
+
+@dataclass(frozen=True)
+class Row:
+    """One question of one submission, with a column's text in each field."""
+
+    #: The student's id.
+    student: str
+    #: The lab's name.
+    lab: str
+    #: The exercise's id.
+    task: str
+    #: The points; empty if nothing was judged.
+    score: str
+    #: The most points that count; 0 if the exercise is a bonus or left out.
+    max_score: str
+    #: The status in words.
+    status: str
+    #: The id of the recognised mistake; empty if there is none.
+    mistake: str
+    #: What the student reads.
+    message: str
+    #: The release that the submission names; empty if it names none.
+    release: str
+    #: Core or stretch.
+    kind: str
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
 
 
 def write_grades(
@@ -66,7 +85,10 @@ def write_grades(
     questions = questions_of((result.lab for result in results), course)
     rows = {result.key: _rows(result, questions[result.lab], counting) for result in results}
     rows |= {key: _missing_rows(key, questions[key.lab], counting) for key in missing}
-    write_whole(out.grades, csv_bytes(chain([COLUMNS], *(rows[key] for key in sorted(rows)))))
+    cells = (
+        [getattr(row, column) for column in COLUMNS] for key in sorted(rows) for row in rows[key]
+    )
+    write_whole(out.grades, csv_bytes(chain([COLUMNS], cells)))
 
 
 def said(result: Result, message: str) -> str:
@@ -79,9 +101,7 @@ def points(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _rows(
-    result: Result, questions: Sequence[Question], counting: Counting
-) -> Iterator[tuple[str, ...]]:
+def _rows(result: Result, questions: Sequence[Question], counting: Counting) -> Iterator[Row]:
     verdicts = {verdict.task: verdict for verdict in result.verdicts}
     for question in questions:
         verdict = verdicts.get(question.id)
@@ -95,19 +115,36 @@ def _rows(
         else:
             status, message, mistake = verdict.status, verdict.message, verdict.mistake or ""
             score = points(verdict.points) if status in SCORED else ""
-        names = (result.student, result.lab, question.id)
-        of = points(counting.max_points(result.lab, question))
-        texts = (shown(status), mistake, said(result, message), result.release)
-        yield (*names, score, of, *texts, _kind(question))
+        yield Row(
+            student=result.student,
+            lab=result.lab,
+            task=question.id,
+            score=score,
+            max_score=points(counting.max_points(result.lab, question)),
+            status=shown(status),
+            mistake=mistake,
+            message=said(result, message),
+            release=result.release,
+            kind=_kind(question),
+        )
 
 
 def _missing_rows(
     key: SubmissionKey, questions: Sequence[Question], counting: Counting
-) -> Iterator[tuple[str, ...]]:
+) -> Iterator[Row]:
     for question in questions:
-        of = points(counting.max_points(key.lab, question))
-        texts = (shown(NOT_SUBMITTED), "", _NOTHING, "", _kind(question))
-        yield (*key, question.id, "0", of, *texts)
+        yield Row(
+            student=key.student,
+            lab=key.lab,
+            task=question.id,
+            score="0",
+            max_score=points(counting.max_points(key.lab, question)),
+            status=shown(NOT_SUBMITTED),
+            mistake="",
+            message=_NOTHING,
+            release="",
+            kind=_kind(question),
+        )
 
 
 def _kind(question: Question) -> str:

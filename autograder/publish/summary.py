@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from statistics import mean, median
 
 from autograder.base.csv_table import cell_text
+from autograder.base.plain_text import shortened
 from autograder.base.plural import plural
 from autograder.model.result import Result
 from autograder.model.status import JUDGED, NEEDS, NOT_SUBMITTED, shown
 from autograder.model.submission import SubmissionKey
 from autograder.publish.grades_csv import points
 
-__all__ = ["LabSummary", "cut", "summaries", "told"]
+__all__ = ["cut", "summaries", "told"]
 
 _ENDS = ("graded", "quarantined", "failed")
 _STATUSES = ("right", "partly", "wrong", "could_not_judge", *NEEDS)
@@ -74,7 +75,7 @@ def told(labs: Sequence[LabSummary], results: Sequence[Result]) -> str:
 def cut(text: str, width: int) -> str:
     """Return the text on one line, shortened to `width` columns, safe to print."""
     line = "".join(c if c.isprintable() else "?" for c in text)
-    return line if len(line) <= width else f"{line[: width - 3]}..."
+    return shortened(line, width)
 
 
 def _summary(lab: str, results: Sequence[Result], not_submitted: int) -> LabSummary:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from autograder.base.csv_table import csv_bytes
 from autograder.base.files import write_whole
+from autograder.base.plain_text import one_line
 from autograder.model.result import Result
 from autograder.model.status import SCORED, shown
 from autograder.model.submission import SubmissionKey
@@ -17,9 +18,9 @@ from autograder.model.task import Verdict
 from autograder.publish.grades_csv import points
 from autograder.store.out_folder import OutFolder
 
-__all__ = ["Change", "agreed", "between", "note_down", "told"]
+__all__ = ["COLUMNS", "Change", "agreed", "between", "note_down", "told"]
 
-_COLUMNS = ("time", "student", "lab", "task", "old", "new", "why", "before")
+COLUMNS = ("time", "student", "lab", "task", "old", "new", "why", "before")
 _SHOWN = 300  # characters shown of a message
 _MOST = 20  # changes shown
 
@@ -104,15 +105,16 @@ def note_down(changes: Sequence[Change], out: OutFolder) -> None:
 def _write(changes: Sequence[Change], path: Path, old: bytes = b"") -> None:
     """Write the changes to a CSV file, after its existing rows."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    rows = [(now, *c.key, c.task, c.old, c.new, c.why, c.before) for c in changes]
-    write_whole(path, old + csv_bytes(rows if old else [_COLUMNS, *rows]))
+    records = [{"time": now, **change.to_json()} for change in changes]
+    rows = [[record[column] for column in COLUMNS] for record in records]
+    write_whole(path, old + csv_bytes(rows if old else [COLUMNS, *rows]))
 
 
 def _lines(change: Change) -> list[str]:
     return [
         f"{change.key.student}, {change.task or change.key.lab}: {change.old} -> {change.new}",
-        f"    now:    {_cut(change.why)}",
-        f"    before: {_cut(change.before)}",
+        f"    now:    {one_line(change.why, _SHOWN)}",
+        f"    before: {one_line(change.before, _SHOWN)}",
     ]
 
 
@@ -128,8 +130,3 @@ def _said(result: Result, verdict: Verdict | None) -> str:
     if result.end != "graded":
         return result.reason
     return "The lab has no such task." if verdict is None else verdict.message
-
-
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."

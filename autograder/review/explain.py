@@ -11,6 +11,7 @@ from functools import partial
 
 from autograder.base import pool
 from autograder.base.course import COURSE, Course
+from autograder.base.plain_text import one_line
 from autograder.content import full_id
 from autograder.grading.registry import find_task
 from autograder.model.judge import judge_answer, judge_safely
@@ -171,7 +172,7 @@ def _answer(answer: Answer) -> str:
     if answer.lost is not None:
         return f"none: {answer.lost}"
     if answer.raised is not None:
-        return f"raised {answer.raised[0]}: {_cut(answer.raised[1])}"
+        return f"raised {answer.raised[0]}: {one_line(answer.raised[1], _SHOWN)}"
     memory = {"": "", "within": " (within the budget)", "refused": " (beyond the budget)"}
     return f"{_shown(answer.value)}{memory[answer.memory]}"
 
@@ -189,13 +190,10 @@ def _found(task: Task, case: Case, answer: Answer) -> tuple[Sequence[tuple[str, 
 def _finding(finding: Finding) -> str:
     word = "correct." if finding.ok else "doubtful." if finding.doubt else "incorrect."
     fits = f"It fits {', '.join(finding.mistakes)}." if finding.mistakes else ""
-    return " ".join(text for text in (word, _cut(finding.said), finding.doubt, fits) if text)
+    return " ".join(
+        text for text in (word, one_line(finding.said, _SHOWN), finding.doubt, fits) if text
+    )
 
 
 def _shown(value: object) -> str:
     return show(value, _SHOWN)  # `repr` refuses huge integers
-
-
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}..."

@@ -33,7 +33,7 @@ from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from autograder.store.roll import taken
 
-__all__ = ["Proposal", "commit", "drawn_again", "judge_again", "propose", "remarks"]
+__all__ = ["Proposal", "commit", "drawn_again", "propose", "remarks"]
 
 
 @dataclass

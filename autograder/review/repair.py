@@ -35,7 +35,7 @@ from autograder.store.roll import counted, taken
 from autograder.store.small_files import SHOWN, SMALL_FILES, TAKEN, WAIVED, SmallFile
 from autograder.store.whole_files import WHOLE, is_text
 
-__all__ = ["Repair", "repair"]
+__all__ = ["repair"]
 
 
 @dataclass

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from autograder.model.lateness import ON_TIME, Lateness
 from autograder.rules.semester import Receipt, Semester
 
-__all__ = ["Attempt", "counting", "days_late", "lateness", "sentence"]
+__all__ = ["Attempt", "attempt_that_counts", "days_late", "lateness", "sentence"]
 
 _DAY = timedelta(days=1)
 
@@ -46,7 +46,7 @@ def lateness(semester: Semester, receipt: Receipt) -> Lateness:
     return Lateness(min(days * late.percent_per_day, late.most_percent), days)
 
 
-def counting(semester: Semester, attempts: Sequence[Attempt]) -> Attempt:
+def attempt_that_counts(semester: Semester, attempts: Sequence[Attempt]) -> Attempt:
     """Return the attempt of a student at a lab that counts.
 
     `last` is the one received last. `best` has the most points after the deduction for lateness; a

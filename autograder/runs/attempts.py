@@ -18,7 +18,7 @@ from autograder.model.result import Result
 from autograder.model.status import JUDGED
 from autograder.model.submission import SubmissionKey
 from autograder.rules.counting import counting_of
-from autograder.rules.lateness import Attempt, counting, lateness, sentence
+from autograder.rules.lateness import Attempt, attempt_that_counts, lateness, sentence
 from autograder.rules.semester import Receipt, Semester
 from autograder.runs.classroom import take
 from autograder.runs.room import Classroom, Handed
@@ -49,7 +49,10 @@ class Round:
 
 
 def rounds(room: Classroom, submitted: Path, semester: Semester) -> list[Round]:
-    """Read all attempts at the lab; without receipts they are one round, graded into OUT."""
+    """Read all attempts at the lab; without receipts they are one round, graded into OUT.
+
+    Raises ValueError if only some of the lab's receipts name a folder.
+    """
     folders = sorted({r.folder for r in semester.receipts if r.lab == room.lab})
     if not folders:
         return [Round("", room, take(room, submitted))]
@@ -122,7 +125,7 @@ def _settle_one(
         if result is not None and receipt is not None:
             attempts.append(Attempt(receipt, _points(counts.count(result))))
     if attempts:
-        receipt = counting(semester, attempts).receipt
+        receipt = attempt_that_counts(semester, attempts).receipt
         note, late = sentence(semester, receipt, len(attempts)), lateness(semester, receipt)
         folder, received = receipt.folder, receipt.received.isoformat()
     else:

@@ -16,14 +16,7 @@ from autograder.base.damage import Damaged, is_there
 from autograder.store import tables
 from autograder.store.out_folder import OutFolder
 
-__all__ = [
-    "create_tables",
-    "damage_told",
-    "database_url",
-    "has_tables",
-    "open_session",
-    "require_gradebook",
-]
+__all__ = ["create_tables", "database_url", "has_tables", "open_session", "require_gradebook"]
 
 _WAIT_SECONDS = 60  # for another writer, such as Formgrader
 _EXPECTED = "nbgrader's gradebook, an SQLite database"

@@ -27,7 +27,7 @@ from autograder.model.task import Lab, Task, Verdict
 from autograder.trials.entry import Entry
 from autograder.trials.packing import pack
 
-__all__ = ["BankReport", "check_bank", "given_sources", "read_bank", "submission_with"]
+__all__ = ["check_bank", "given_sources", "read_bank", "submission_with"]
 
 _FILE = re.compile(r"(right|wrong)_(\w+)\.py")
 _CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)

@@ -34,7 +34,6 @@ __all__ = [
     "Grading",
     "Tally",
     "calibrate",
-    "grade_answers",
     "grade_rounds",
     "measured_labs",
     "tallies",

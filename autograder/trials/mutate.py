@@ -7,7 +7,7 @@ process would save little, since the task itself takes most of the time, and wou
 tasks other figures.
 
 A mutant that earns full points *survives*. Either it does everything that the exercise asks for,
-and a file says why (tests/mutants/<lab>.toml in this course), or the task's cases have a hole.
+and a file says why (bank/mutants/<lab>.toml in this course), or the task's cases have a hole.
 """
 
 from __future__ import annotations
@@ -39,15 +39,7 @@ from autograder.sandbox.host.unprotected import Unprotected
 from autograder.trials.answer_bank import submission_with
 from autograder.trials.mutants import Mutant, mutants_of
 
-__all__ = [
-    "MutationReport",
-    "Solved",
-    "check_mutants",
-    "grade_mutants",
-    "read_explained",
-    "solve",
-    "tasks_named",
-]
+__all__ = ["Solved", "check_mutants", "grade_mutants", "read_explained", "solve", "tasks_named"]
 
 _SECRET = b"the mutants' cases"
 _UNCHANGED = "the solution itself"

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks.accuracy import BOUNDS, Row, held, measure, summary, table, write
+from benchmarks.accuracy import BOUNDS, held, measure, summary, table, write
 from benchmarks.grid import configurations, quick
+from benchmarks.peaks import Row
 from peakmem.measure.trace import trace
 from peakmem.predict.step_ledger import build_ledger
 

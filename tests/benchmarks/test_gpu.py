@@ -16,8 +16,8 @@ from packaging.utils import canonicalize_name
 
 from benchmarks import gpu
 from benchmarks.context import context
-from benchmarks.figures import Figure, NotRun
-from benchmarks.gpu import Outcome, run_parts, status, table
+from benchmarks.figures import Figure, NotRun, Outcome
+from benchmarks.gpu import run_parts, status, table
 from benchmarks.labs import cells
 from benchmarks.parts import PARTS, Part
 from benchmarks.pictures import draw_figures

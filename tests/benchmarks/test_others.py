@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.accuracy import Row
 from benchmarks.grid import configurations
 from benchmarks.held_out import FAMILIES
 from benchmarks.others import (
@@ -19,6 +18,7 @@ from benchmarks.others import (
     main,
     table,
 )
+from benchmarks.peaks import Row
 from peakmem.specs.models import model
 from peakmem.specs.recipes import Recipe
 

@@ -24,7 +24,7 @@ from peakmem.plan.chain import Chain, Stage
 from peakmem.plan.simulator import simulate
 from peakmem.show import widgets
 from peakmem.show.widgets import checkpointing, mixed_precision
-from peakmem.show.widgets.snapshot import still_page
+from peakmem.show.widgets.still_page import still_page
 from tests.browser.conftest import JupyterLab, Voila, listen
 from tests.browser.test_student import InstalledCourse, run_all
 

@@ -12,7 +12,7 @@ from autograder.content.lab01.forbidden import NO_CASTS
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
-__all__ = ["decode_fp32"]
+__all__ = ["decode_fp32", "fp32_value"]
 
 _SIGN = 0x8000_0000
 _INF = 0x7F80_0000
@@ -23,7 +23,8 @@ def _case(part: str, patterns: Sequence[int], *, fixed: bool = False) -> Case:
     return Case((part,), {"calls": [[bits] for bits in patterns]}, fixed=fixed)
 
 
-def _decode(bits: int) -> float:
+def fp32_value(bits: int) -> float:
+    """Return the value of a binary32's bits."""
     value: float = struct.unpack("<f", struct.pack("<I", bits))[0]
     return value
 
@@ -56,49 +57,49 @@ def _fields(bits: int) -> tuple[float, int, float]:
 
 def _no_hidden_one(bits: int) -> float:
     sign, exponent, fraction = _fields(bits)
-    return sign * math.ldexp(fraction, exponent - 127) if 0 < exponent < 255 else _decode(bits)
+    return sign * math.ldexp(fraction, exponent - 127) if 0 < exponent < 255 else fp32_value(bits)
 
 
 def _bias_128(bits: int) -> float:
     sign, exponent, fraction = _fields(bits)
     if exponent == 255:
-        return _decode(bits)
+        return fp32_value(bits)
     hidden = 1 if exponent else 0
     return sign * math.ldexp(hidden + fraction, max(exponent, 1) - 128)
 
 
 def _fraction_reversed(bits: int) -> float:
     mirrored = int(f"{bits & 0x7F_FFFF:023b}"[::-1], 2)
-    return _decode((bits & ~0x7F_FFFF) | mirrored)
+    return fp32_value((bits & ~0x7F_FFFF) | mirrored)
 
 
 def _subnormal_by_127(bits: int) -> float:
     sign, exponent, fraction = _fields(bits)
-    return sign * math.ldexp(fraction, -127) if exponent == 0 else _decode(bits)
+    return sign * math.ldexp(fraction, -127) if exponent == 0 else fp32_value(bits)
 
 
 def _subnormal_as_normal(bits: int) -> float:
     sign, exponent, fraction = _fields(bits)
-    return sign * math.ldexp(1 + fraction, -127) if exponent == 0 else _decode(bits)
+    return sign * math.ldexp(1 + fraction, -127) if exponent == 0 else fp32_value(bits)
 
 
 def _subnormals_are_zero(bits: int) -> float:
     sign, exponent, _ = _fields(bits)
-    return sign * 0.0 if exponent == 0 else _decode(bits)
+    return sign * 0.0 if exponent == 0 else fp32_value(bits)
 
 
 def _specials_as_normal(bits: int) -> float:
     sign, exponent, fraction = _fields(bits)
-    return sign * math.ldexp(1 + fraction, 128) if exponent == 255 else _decode(bits)
+    return sign * math.ldexp(1 + fraction, 128) if exponent == 255 else fp32_value(bits)
 
 
 def _nan_as_inf(bits: int) -> float:
     sign, exponent, _ = _fields(bits)
-    return sign * math.inf if exponent == 255 else _decode(bits)
+    return sign * math.inf if exponent == 255 else fp32_value(bits)
 
 
 def _sign_of_inf_lost(bits: int) -> float:
-    return abs(_decode(bits)) if bits & _INF == _INF else _decode(bits)
+    return abs(fp32_value(bits)) if bits & _INF == _INF else fp32_value(bits)
 
 
 decode_fp32 = Task(
@@ -108,7 +109,7 @@ decode_fp32 = Task(
     probe="decode_fp32",
     cases=_cases,
     judge=by_reference(
-        _decode,
+        fp32_value,
         {
             "no_hidden_one": _no_hidden_one,
             "fraction_reversed": _fraction_reversed,
@@ -118,9 +119,9 @@ decode_fp32 = Task(
             "subnormals_are_zero": _subnormals_are_zero,
             "specials_as_normal": _specials_as_normal,
             "nan_is_inf": _nan_as_inf,
-            "negative_zero_lost": lambda bits: _decode(bits) + 0.0,  # -0.0 + 0.0 is 0.0
+            "negative_zero_lost": lambda bits: fp32_value(bits) + 0.0,  # -0.0 + 0.0 is 0.0
             "sign_of_inf_lost": _sign_of_inf_lost,
-            "sign_lost": lambda bits: _decode(bits & ~_SIGN),
+            "sign_lost": lambda bits: fp32_value(bits & ~_SIGN),
         },
         write=lambda bits: f"decode_fp32(0x{bits:08X})",
     ),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from autograder.content.lab01.decode import fp32_value
 from autograder.content.lab01.forbidden import NO_CASTS
 from autograder.model.compare import by_reference, show, whole
 from autograder.model.task import Case, Task
@@ -30,11 +30,6 @@ def _encode(x: float) -> int:
         return int(np.float32(x).view(np.uint32))
 
 
-def _decode(bits: int) -> float:
-    value: float = struct.unpack("<f", struct.pack("<I", bits))[0]
-    return value
-
-
 def _same_bits(expected: Any, got: Any) -> bool:
     if isinstance(expected, int) and expected & ~_SIGN > _INF:
         return type(got) is int and 0 <= got < 2**32 and got & ~_SIGN > _INF
@@ -50,20 +45,20 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return [sign * float(m) for m in magnitudes for sign in (1.0, -1.0)]
 
     def values(low: int, high: int, count: int) -> list[float]:
-        return [_decode(int(bits)) for bits in rng.integers(low, high, count)]
+        return [fp32_value(int(bits)) for bits in rng.integers(low, high, count)]
 
     def between(below: Sequence[float]) -> list[float]:
         """Of each gap above `below`: its middle, a hair to both sides, and any point in it."""
         found: list[float] = []
         for low in below:
-            high = _decode(_encode(low) + 1) if low < _LARGEST else 2.0**128
+            high = fp32_value(_encode(low) + 1) if low < _LARGEST else 2.0**128
             middle = low + (high - low) / 2
             found += [middle, math.nextafter(middle, 0), math.nextafter(middle, math.inf)]
             found.append(low + (high - low) * float(rng.random()))
         return found
 
-    carry = [_decode(bits) for bits in (0x3FFF_FFFF, 0x3F7F_FFFF, 0x3F80_0000, 0x3F80_0001)]
-    edges = [_decode(bits) for bits in (_MAX, _MAX - 1, 0, 1, 0x007F_FFFE, 0x007F_FFFF)]
+    carry = [fp32_value(bits) for bits in (0x3FFF_FFFF, 0x3F7F_FFFF, 0x3F80_0000, 0x3F80_0001)]
+    edges = [fp32_value(bits) for bits in (_MAX, _MAX - 1, 0, 1, 0x007F_FFFE, 0x007F_FFFF)]
     far = [1e39, 1e300, 2.0**128, 1.5 * 2.0**128, 1.7e308, 1e-46, 1e-300, 5e-324]
     exact = [1.0, 0.265625, 0.15625, 2.0**-126, 3.0, _LARGEST]
     return [

@@ -54,11 +54,9 @@ def _integer_cases(rng: np.random.Generator) -> list[Case]:
         patterns = [int(bits) for bits in rng.integers(0, 2**width, count)]
         return [[bits, width, name] for bits in patterns for name in _ENCODINGS]
 
-    unknown = (
-        *("signed", "two's complement", "Unsigned", "ones-complement", "magnitude", ""),
-        # These begin with a known name, end with one, or spell it otherwise.
-        *("unsigned int", "not-unsigned", "twos", "twos-complement ", "sign_magnitude"),
-    )
+    unknown = ["signed", "two's complement", "Unsigned", "ones-complement", "magnitude", ""]
+    # These begin with a known name, end with one, or spell it otherwise.
+    unknown += ["unsigned int", "not-unsigned", "twos", "twos-complement ", "sign_magnitude"]
     edges = [(0, 16), (1 << 15, 16), (0xFFFF, 16), (1 << 31, 32), (0xFFFF_FFFF, 32), (1, 32)]
     edges += [(2, 2), (2**60 - 1, 60)]
     return [

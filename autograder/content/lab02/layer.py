@@ -20,7 +20,10 @@ _PARTS = ("attention", "mlp", "layer_norms")
 def kept_bytes(
     seq: int, batch: int, d_model: int, n_heads: int, attention: str = "standard"
 ) -> dict[str, int]:
-    """Return the bytes that one layer keeps, as Korthikanti et al. 2022 count them (sect. 4.1)."""
+    """Return the bytes that one layer keeps, as Korthikanti et al. 2022 count them (sect. 4.1).
+
+    Raises ValueError if `attention` is neither "standard" nor "flash".
+    """
     if attention not in _KINDS:
         raise ValueError(f"no such attention: {attention}")
     sbh = seq * batch * d_model

@@ -24,11 +24,9 @@ _RECIPES: Mapping[str, tuple[int, ...]] = {
 }
 
 
-_UNKNOWN = (
-    *("fp16", "MIXED", "", "mixed_fp16", "my_sgd", "mixed-fp32-grads"),
-    # These begin or end with a name of each recipe, or have a space around it.
-    *("fp32_adam", "my_fp32", "bf16_adam", "pure_bf16", "sgd_momentum", " mixed", "sgd "),
-)
+_UNKNOWN = ["fp16", "MIXED", "", "mixed_fp16", "my_sgd", "mixed-fp32-grads"]
+# These begin or end with a name of each recipe, or have a space around it.
+_UNKNOWN += ["fp32_adam", "my_fp32", "bf16_adam", "pure_bf16", "sgd_momentum", " mixed", "sgd "]
 _LOUD = {"ValueError", "KeyError"}  # a dict's own KeyError tells of a misspelt recipe just as well
 
 

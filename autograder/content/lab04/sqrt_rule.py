@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from autograder.model.compare import by_reference, same
 from autograder.model.task import Case, Task
 
-__all__ = ["peak_by_formula", "peak_by_simulation", "sqrt_rule"]
+__all__ = ["peak_by_formula", "sqrt_rule"]
 
 _PEAK, _AGAIN, _BEST = "peak_activations", "recomputed_layers", "best_segment_length"
 
@@ -28,25 +27,6 @@ def peak_by_formula(n: int, k: int, saved: int = 1) -> int:
     k = min(k, n)
     s, r = _segments(n, k)
     return n * saved + 1 if s == 1 else max(s + r * saved, s - 1 + k * saved)
-
-
-def peak_by_simulation(n: int, k: int, saved: int = 1) -> int:
-    """The peak of a run simulated unit by unit: the test's oracle for the formula.
-
-    A unit is (layer, number); number 0 is the layer's output, and (-1, 0) is the chain's input.
-    """
-
-    def all_of(first: int, end: int) -> set[tuple[int, int]]:
-        return set(itertools.product(range(first, end), range(saved)))
-
-    bounds = [*range(0, n, k), n]
-    live = {(start - 1, 0) for start in bounds[:-1]} | all_of(bounds[-2], n)
-    peak = len(live)
-    live -= all_of(bounds[-2], n)
-    for start, end in reversed(list(itertools.pairwise(bounds))[:-1]):
-        live.discard((end - 1, 0))  # the segment after it is done, its input with it
-        peak = max(peak, len(live | all_of(start, end)))
-    return peak
 
 
 def _again(n: int, k: int) -> int:

@@ -19,7 +19,7 @@ from autograder.content.lab03.lean_adam_step import (
     watched_places,
 )
 from autograder.content.lab06.forgotten import forgotten, stops_after_one
-from autograder.content.lab06.hiding import NO_HIDING
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.probes.lab03 import gradients_of, large_tensors
 
@@ -237,8 +237,8 @@ offloaded_adam = Task(
     trust="measured",
     ban=replace(
         NO_TORCH_OPTIM,
-        names=NO_TORCH_OPTIM.names | NO_HIDING.names,
-        modules=NO_TORCH_OPTIM.modules | NO_HIDING.modules,
+        names=NO_TORCH_OPTIM.names | NO_METER_TAMPERING.names,
+        modules=NO_TORCH_OPTIM.modules | NO_METER_TAMPERING.modules,
     ),
     mistakes={
         "keeps_on_the_device": "Your optimizer keeps tensors on the device between steps. Keep "

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.content.lab06.hiding import NO_HIDING
 from autograder.content.leaks import Leak, leak_task
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from peakmem.execute.host_memory import Handle, HostTier
 from peakmem.probes.lab06.leak import batch_means
 
@@ -95,5 +95,5 @@ find_the_leak = leak_task(
             "last_batch_left_out": "Your list has one number too few: the last batch is missing.",
         },
     ),
-    ban=NO_HIDING,
+    ban=NO_METER_TAMPERING,
 )

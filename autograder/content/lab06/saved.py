@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.content.lab06.hiding import NO_HIDING
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.execute.host_memory import HostTier
 from peakmem.probes.lab06 import run_program
@@ -317,7 +317,7 @@ swap_saved_tensors = Task(
     cases=_cases,
     judge=_judge,
     trust="measured",
-    ban=NO_HIDING,
+    ban=NO_METER_TAMPERING,
     mistakes={
         "goes_on_after_the_block": "Your hooks are still active after the block. Leave them when "
         "it ends: `with saved_tensors_hooks(pack, unpack): yield`.",

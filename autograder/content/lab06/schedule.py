@@ -20,7 +20,7 @@ from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 from peakmem.core.errors import Infeasible
 from peakmem.plan.swapping import Run, Stage, simulate
 
-__all__ = ["after_a_small_one", "best_set", "first_ones", "schedule", "set_schedule"]
+__all__ = ["after_a_small_one", "best_set", "schedule"]
 
 _FEASIBLE, _NEAR, _CLOSE = "feasible everywhere", "within 1.25x", "within 1.05x"
 _PARTS = (_FEASIBLE, _NEAR, _CLOSE)

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from autograder.content.lab06.hiding import NO_HIDING
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from autograder.model.compare import show
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 
@@ -151,7 +151,7 @@ stream_forward = Task(
     cases=_cases,
     judge=_judge,
     trust="measured",
-    ban=NO_HIDING,
+    ban=NO_METER_TAMPERING,
     mistakes={
         "all_layers_at_once": "All layers end up on the device at once. Either you keep what "
         "load() returned, in a list for example, or autograd keeps the weights for a backward "

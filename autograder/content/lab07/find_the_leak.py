@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from autograder.content.lab06.hiding import NO_HIDING
 from autograder.content.leaks import Leak, leak_task
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from peakmem.probes.lab07.leak import low_precision_training
 
 __all__ = ["find_the_leak", "train_low"]
@@ -168,5 +168,5 @@ find_the_leak = leak_task(
             "adds to them. Set each .grad to None after the update.",
         },
     ),
-    ban=NO_HIDING,
+    ban=NO_METER_TAMPERING,
 )

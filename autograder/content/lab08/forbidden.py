@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.content.lab06.hiding import NO_HIDING
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from autograder.model.restrictions import Ban
 
 __all__ = ["ALLOWED", "NO_COLLECTIVES", "NO_WRAPPERS"]
@@ -55,8 +55,8 @@ _WRAPPERS = {
 }
 
 NO_WRAPPERS = Ban(
-    names=NO_HIDING.names | _WRAPPERS,
-    modules=NO_HIDING.modules | {"torch.nn.parallel", "torch.ops"},
+    names=NO_METER_TAMPERING.names | _WRAPPERS,
+    modules=NO_METER_TAMPERING.modules | {"torch.nn.parallel", "torch.ops"},
     reason="Write it with the calls of torch.distributed that the lab names.",
 )
 

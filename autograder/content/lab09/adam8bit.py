@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from autograder.content.lab06.hiding import NO_HIDING
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from autograder.model.compare import same
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.probes.lab09.adam8bit import large_steps, trained
 
-__all__ = ["adam", "adam8bit_step", "most_state_bytes"]
+__all__ = ["adam", "adam8bit_step"]
 
 _MIB = 2**20
 _NEAR = 0.02
@@ -260,6 +260,6 @@ adam8bit_step = Task(
         "moments_in_float32": "Your moments are kept in float32. Keep the codes, uint8 or int8, "
         "and a step for each block of 256.",
     },
-    ban=NO_HIDING,
+    ban=NO_METER_TAMPERING,
     trust="measured",
 )

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from autograder.content.lab06.hiding import NO_HIDING
 from autograder.content.leaks import Leak, leak_task
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from peakmem.probes.lab09.leak import gradient_through
 
 __all__ = ["find_the_leak", "quantized_step"]
@@ -126,5 +126,5 @@ find_the_leak = leak_task(
             "last_codes_in_products": _LAST_CODES,
         },
     ),
-    ban=NO_HIDING,
+    ban=NO_METER_TAMPERING,
 )

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.content.lab06.hiding import NO_HIDING
 from autograder.content.lab09.figures import FROM_MEMORY, IN_PLACE, Array, same_codes
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from autograder.model.compare import by_reference
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 
@@ -142,7 +142,7 @@ pack_int4 = Task(
         "in_place": IN_PLACE.format("unpack_int4"),
         "from_memory": FROM_MEMORY.format("unpack_int4"),
     },
-    ban=NO_HIDING,
+    ban=NO_METER_TAMPERING,
     trust="measured",
     seconds=60.0,  # for large temporaries, which the sandbox maps anew each time
 )

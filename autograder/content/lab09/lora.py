@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from autograder.content.lab06.hiding import NO_HIDING
 from autograder.content.lab09.figures import Array, are_near
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.probes.lab09.lora import adapted, layer_and_rows
 
@@ -321,6 +321,6 @@ lora = Task(
         "bias_lost": "The merged layer has lost the bias.",
         "merged_twice": "The adapter's part counts twice after merge().",
     },
-    ban=NO_HIDING,
+    ban=NO_METER_TAMPERING,
     trust="measured",
 )

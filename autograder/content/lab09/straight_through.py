@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.content.lab09.figures import Array, are_near
+from autograder.content.lab09.figures import Array, same_codes
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
@@ -18,14 +18,6 @@ _STATE_SHARED = (
     "Another call between forward and backward changes your gradients. Keep in ctx what backward "
     "needs, not on the class."
 )
-
-
-def _equal(expected: Any, got: Any) -> bool:
-    return (
-        isinstance(got, dict)
-        and expected.keys() == got.keys()
-        and all(are_near(expected[key], got[key]) for key in expected)
-    )
 
 
 # fake_quant
@@ -99,7 +91,7 @@ fake_quant = Task(
                 "gradient": _Q(1 - x, bits, upstream)["gradient"],
             },
         },
-        equal=_equal,
+        equal=same_codes,
         write=lambda x, bits, upstream: f"x of shape {x.shape}, bits={bits}",
     ),
     mistakes={
@@ -190,7 +182,7 @@ ternary_linear = Task(
             },
             "backward_unrounded": lambda *a: ternary(*a, backward_rounded=False),
         },
-        equal=_equal,
+        equal=same_codes,
         write=lambda x, weight, upstream: f"x of shape {x.shape}, weight of {weight.shape}",
     ),
     mistakes={

@@ -22,7 +22,7 @@ from autograder.content.lab09.figures import (
 from autograder.model.compare import by_reference
 from autograder.model.task import Case, Task
 
-__all__ = ["channel_sizes", "quantize_symmetric", "quantized"]
+__all__ = ["quantize_symmetric", "quantized"]
 
 Rounding = Callable[[Array], Array]
 

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from autograder.content.lab06.hiding import NO_HIDING
 from autograder.content.leaks import Leak, leak_task
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from peakmem.probes.lab10.leak import watched_attention
 
 __all__ = ["find_the_leak", "lean_attention"]
@@ -105,5 +105,5 @@ find_the_leak = leak_task(
             "not_scaled": "Divide scores by the root of head_dim, as in the code given.",
         },
     ),
-    ban=NO_HIDING,
+    ban=NO_METER_TAMPERING,
 )

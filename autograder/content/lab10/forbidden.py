@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from autograder.content.lab06.hiding import NO_HIDING
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from autograder.model.restrictions import Ban
 
 __all__ = ["NO_FUSED_ATTENTION", "NO_FUSED_LOSS"]
 
 NO_FUSED_ATTENTION = Ban(
-    names=NO_HIDING.names
+    names=NO_METER_TAMPERING.names
     | {
         "scaled_dot_product_attention",
         "_scaled_dot_product_attention_math",
@@ -27,12 +27,12 @@ NO_FUSED_ATTENTION = Ban(
         "flex_attention",
         "by_torch",  # the notebook's own, for its self-checks
     },
-    modules=NO_HIDING.modules | {"torch.nn.attention"},
+    modules=NO_METER_TAMPERING.modules | {"torch.nn.attention"},
     reason="Write attention yourself: torch's own does the exercise for you.",
 )
 
 NO_FUSED_LOSS = Ban(
-    names=NO_HIDING.names | {"linear_cross_entropy", "LinearCrossEntropyLoss"},
-    modules=NO_HIDING.modules,
+    names=NO_METER_TAMPERING.names | {"linear_cross_entropy", "LinearCrossEntropyLoss"},
+    modules=NO_METER_TAMPERING.modules,
     reason="Cut the loss into chunks yourself.",
 )

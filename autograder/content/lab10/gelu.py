@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from autograder.content.lab06.hiding import NO_HIDING
 from autograder.content.lab10.tiled import are_close
+from autograder.content.meter_tampering import NO_METER_TAMPERING
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.probes.lab10 import LAYERS, run_gelu, upstream_of, values_of
 
@@ -161,6 +161,6 @@ few_bit_gelu = Task(
         "normally distributed values in it, and choose intervals where they are.",
         "incoming_gradient": "Backward has to multiply by the gradient that comes in.",
     },
-    ban=NO_HIDING,
+    ban=NO_METER_TAMPERING,
     trust="measured",
 )

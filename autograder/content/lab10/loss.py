@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from autograder.content.lab10.draws import ragged
 from autograder.content.lab10.forbidden import NO_FUSED_LOSS
 from autograder.content.lab10.tiled import are_close
 from autograder.model.task import Answer, Budget, Case, Finding, Task
@@ -91,15 +92,12 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         seed = int(rng.integers(2**31))
         return Case(("value",), {**sizes, "seed": seed, "dtype": "float64", **more})
 
-    def ragged() -> int:
-        return 8 * int(rng.integers(1, 4)) + int(rng.integers(1, 8))
-
     large = {**_LARGE, "ignored": "some", "seed": int(rng.integers(2**31)), "large": True}
     return [
         case(24, 8),
-        case(ragged(), 8),
-        case(ragged(), 8, ignored="some"),
-        case(ragged(), 8, ignored="first"),  # a chunk without a target that counts
+        case(ragged(rng), 8),
+        case(ragged(rng), 8, ignored="some"),
+        case(ragged(rng), 8, ignored="first"),  # a chunk without a target that counts
         case(24, 8, ignored="first", factor=-3.0),
         case(7, 20),
         case(12, 5, gain=300.0),  # exp of such logits is inf

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from autograder.content.lab10.draws import ragged
 from autograder.content.lab10.forbidden import NO_FUSED_ATTENTION
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.probes.lab10 import run_attention
@@ -111,9 +112,6 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         inputs = {**sizes, "causal": causal, "seed": seed, "dtype": "float64", **more}
         return Case((_EQUAL,), inputs)
 
-    def ragged() -> int:
-        return 8 * int(rng.integers(1, 4)) + int(rng.integers(1, 8))
-
     def large(causal: bool) -> Case:
         sizes = _LARGE[causal]
         given_bytes = 3 * 4 * sizes["seq"] * sizes["head_dim"]
@@ -126,14 +124,14 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     return [
         case(False, 24, 8),
         case(False, 17, 8, by_default=True),
-        case(False, ragged(), 8),
+        case(False, ragged(rng), 8),
         case(True, 24, 8),
-        case(True, ragged(), 8),
+        case(True, ragged(rng), 8),
         case(False, 5, 16),
         case(True, 6, 1, dtype="float32"),
-        case(False, ragged(), 8, gain=3000.0),  # exp of such scores is inf
+        case(False, ragged(rng), 8, gain=3000.0),  # exp of such scores is inf
         # So many heads that in one of them the first row's only score is below a mask of -1e4.
-        case(True, ragged(), 8, gain=1e8, batch=3, heads=3),
+        case(True, ragged(rng), 8, gain=1e8, batch=3, heads=3),
         large(True),
         large(False),
     ]

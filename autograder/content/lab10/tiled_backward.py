@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from autograder.content.lab10.draws import ragged
 from autograder.content.lab10.forbidden import NO_FUSED_ATTENTION
 from autograder.content.lab10.tiled import are_close, attended, exactly
 from autograder.model.task import Answer, Budget, Case, Finding, Task
@@ -134,15 +135,12 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         budget = Budget(4 * _q_bytes(sizes) + _most_bytes(kind, causal) + _MIB) if causal else None
         return case(part, kind, {**sizes, "causal": causal}, budget)
 
-    def ragged() -> int:
-        return 8 * int(rng.integers(1, 4)) + int(rng.integers(1, 8))
-
     return [
         small(False, 24, 8),
-        small(False, ragged(), 8),
-        small(True, ragged(), 8),
+        small(False, ragged(rng), 8),
+        small(True, ragged(rng), 8),
         small(True, 5, 16),
-        small(False, ragged(), 8, gain=300.0),
+        small(False, ragged(rng), 8, gain=300.0),
         # So many heads that in one of them the first row's only score is below a mask of -100.
         small(True, 6, 4, gain=300.0, batch=4, heads=4),
         *(case(_SAVED, "kept", {**_KEPT, "causal": causal}) for causal in (False, True)),

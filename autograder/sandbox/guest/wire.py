@@ -40,7 +40,10 @@ class MessageTooLong(WireError):
 
 
 def send(connection: socket.socket, message: Any, look: Callable[[], None] | None = None) -> None:
-    """Send plain data. Raises PlainError if it isn't plain, or longer than MAX_MESSAGE bytes.
+    """Send plain data.
+
+    Raises PlainError if it isn't plain, or longer than MAX_MESSAGE bytes, and ConnectionClosed if
+    the other side no longer reads.
 
     `look` is called as by `take`, while a slow reader is waited for, until it raises to give up.
     """

@@ -77,7 +77,7 @@ def command(
     """Return the command line and the environment of a Python in the sandbox.
 
     `program` is Python's arguments. `scratch` is a caller's folder for files that are shown inside,
-    empty except for what `lay_out` put there.
+    empty except for what `lay_out` put there. Raises IsolationError if Python is installed in /tmp.
     """
     prefix = Path(sys.base_prefix).resolve()
     if prefix.is_relative_to("/tmp"):
@@ -90,29 +90,50 @@ def command(
         binds += ["--ro-bind", str(scratch / "files"), FILES]
     environment = {**_ENVIRONMENT, "PYTHONPATH": f"{COURSE_INSIDE}:{PACKAGES_INSIDE}"}
     # The virtual environment's Python is a link, and its target needs no such folder.
-    inside = [os.path.realpath(sys.executable), *_OPTIONS, *program]
-    inner = [
-        *("bwrap", "--unshare-all", "--unshare-user", "--die-with-parent"),
-        *("--proc", "/proc", "--dev", "/dev", *_gpu_devices(), "--tmpfs", "/tmp"),
+    python = os.path.realpath(sys.executable)
+    # fmt: off
+    inside = [
+        "--unshare-all",
+        "--unshare-user",
+        "--die-with-parent",
+        "--proc", "/proc",
+        "--dev", "/dev",
+        *_gpu_devices(),
+        "--tmpfs", "/tmp",
         # The folders that hold the binds lie in memory and would be writable by an ordinary user.
         # A file left there, such as a module on Python's path, would reach the next student.
-        *("--remount-ro", "/", "--chdir", "/tmp"),
+        "--remount-ro", "/",
+        "--chdir", "/tmp",
+        python, *_OPTIONS, *program,
     ]
     if os.getuid() != 0:
-        return [inner[0], *binds, *inner[1:], *inside], environment
+        return ["bwrap", *binds, *inside], environment
     # Root prepares the binds, which may lie in folders that only root can read, and is then
     # dropped: the kernel doesn't count root's processes, and root in a sandbox is still root.
     user = str(_FIRST_USER + slot)
-    outer = [
-        *("bwrap", *binds, "--bind", "/proc", "/proc", "--dev", "/dev", *_gpu_devices()),
-        *("--tmpfs", "/tmp", "--die-with-parent", "--cap-add", "CAP_SETUID"),
-        *("--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP", "--"),
-        *("setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--bounding-set=-all"),
+    prepared = [
+        "bwrap",
+        *binds,
+        "--bind", "/proc", "/proc",
+        "--dev", "/dev",
+        *_gpu_devices(),
+        "--tmpfs", "/tmp",
+        "--die-with-parent",
+        "--cap-add", "CAP_SETUID",
+        "--cap-add", "CAP_SETGID",
+        "--cap-add", "CAP_SETPCAP",
+        "--",
+        "setpriv",
+        "--reuid", user,
+        "--regid", user,
+        "--clear-groups",
+        "--bounding-set=-all",
+        "bwrap",
+        "--ro-bind", "/", "/",
+        *inside,
     ]
-    return [
-        *outer,
-        *(inner[0], "--ro-bind", "/", "/", *inner[1:], *inside),
-    ], environment
+    # fmt: on
+    return prepared, environment
 
 
 def plain_command(program: Sequence[str]) -> tuple[list[str], dict[str, str]]:

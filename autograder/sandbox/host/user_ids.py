@@ -37,7 +37,10 @@ def draw_user(slot: int) -> int:
 
 
 def readable_by(user: int, paths: Iterable[Path]) -> list[Path]:
-    """Return those of `paths` that a process with this user id can open, list or enter."""
+    """Return those of `paths` that a process with this user id can open, list or enter.
+
+    Raises IsolationError if this process may not change its user id.
+    """
     asked = [(path, path.is_dir()) for path in paths if path.exists()]
     reading, writing = os.pipe()
     child = os.fork()

@@ -50,6 +50,7 @@ def adam_update_(
     """Make step number `t` of Adam, from 1, on one parameter; it, `m` and `v` change in place.
 
     The gradient is `parameter.grad`, and stays as it is. One temporary of the parameter's size.
+    Raises ValueError if there is no gradient, or if `t` is below 1.
     """
     import torch  # here, so that drawing and simulating load no torch
 

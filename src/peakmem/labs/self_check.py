@@ -16,7 +16,7 @@ from peakmem.core.errors import PeakmemError, RankError, RanksTimeout
 from peakmem.labs.compare import differing, same, show
 from peakmem.probes import as_sent, describe, is_unwritten, raised_type
 
-__all__ = ["Case", "SelfCheckFailed", "self_check"]
+__all__ = ["Case", "SelfCheckFailed", "beside_bound", "self_check"]
 
 _NO_RETURN = "Is a return missing?"
 _WIDTH = 78  # nbgrader's Validate cuts lines at 90, its own indentation included
@@ -75,6 +75,17 @@ class _Failure:
     stuck: bool = False
     #: The exception, and the line that raised it or a rank's function; empty if a value came back.
     error: str = ""
+
+
+def beside_bound(peak_bytes: int, bound_bytes: int) -> str:
+    """Return how a peak compares with the bound of an exercise.
+
+    >>> beside_bound(5 * 2**20, 6 * 2**20), beside_bound(7 * 2**20, 6 * 2**20)
+    ('within the 6.0 MiB allowed', '7.0 MiB, above the 6.0 MiB allowed')
+    """
+    allowed = f"the {bound_bytes / 2**20:.1f} MiB allowed"
+    is_within = peak_bytes <= bound_bytes
+    return f"within {allowed}" if is_within else f"{peak_bytes / 2**20:.1f} MiB, above {allowed}"
 
 
 def self_check(

@@ -83,6 +83,7 @@ def launch_watched(
 
     Calls `before()` in this process when all ranks have joined and before any of them calls the
     function, and `after()` when the function has returned in all ranks and before any of them ends.
+    Raises what `launch` raises.
     """
     if not callable(function):
         raise ValueError(f"expected a function that each rank calls, but got {function!r}")

@@ -19,14 +19,7 @@ from peakmem.plan.chain import Chain
 from peakmem.plan.plan import Plan, Step, infeasible
 from peakmem.plan.simulator import simulate
 
-__all__ = [
-    "best_kept_set",
-    "every_k",
-    "keep_all",
-    "kept_set",
-    "kept_set_optimal",
-    "segment_peaks",
-]
+__all__ = ["best_kept_set", "every_k", "keep_all", "kept_set", "kept_set_optimal"]
 
 
 def keep_all(chain: Chain) -> Plan:

@@ -18,7 +18,7 @@ from peakmem.plan.chain import Chain
 from peakmem.plan.plan import Copy, Plan, Step, infeasible
 from peakmem.plan.simulator import simulate
 
-__all__ = ["Draft", "Swap", "Treatment", "Treatments", "draft_of", "treated"]
+__all__ = ["Swap", "Treatment", "Treatments", "draft_of", "treated"]
 
 Treatment = Literal["keep", "swap", "recompute", "restart"]
 Treatments = tuple[Treatment, ...]

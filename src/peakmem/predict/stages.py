@@ -1,25 +1,14 @@
-"""Stages of a pipeline: the layers and parameters of each, and its micro-batches in their order.
-
-The order is 1F1B (PipeDream-Flush; Narayanan et al. 2021, Megatron-LM, figure 4, at the top): a
-stage runs forward until as many micro-batches are in flight as there are stages from it to the
-last, then backward and forward in turn. A stage frees its output once it has sent it.
-"""
+"""Stages of a pipeline: the layers and parameters of each, and its micro-batches in flight."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from peakmem.specs.models import ModelShape, ParameterTensor, parameter_tensors
 from peakmem.specs.recipes import Parallelism
 
-if TYPE_CHECKING:
-    from peakmem.predict.layers import Layers
-    from peakmem.predict.simulated_autograd import Tape, Value
-
-__all__ = ["PipelineStage", "play_stage", "stage_of", "stage_tensors"]
+__all__ = ["PipelineStage", "stage_of", "stage_tensors"]
 
 
 @dataclass(frozen=True)
@@ -66,40 +55,3 @@ def stage_tensors(model: ModelShape, stage: PipelineStage) -> Iterator[Parameter
     for tensor in parameter_tensors(model):
         if tensor.layer in layers or (not tensor.layer and tensor.component in outside):
             yield tensor
-
-
-def play_stage(tape: Tape, model: Layers, batches: list[dict[str, Value]]) -> list[Value]:
-    """Play all micro-batches of a stage that isn't the last, up to the optimizer's step.
-
-    Returns an empty list: nothing lives on into that step.
-    """
-    stage = model.stage
-    under_way: deque[tuple[list[Any], Value, Value]] = deque()
-
-    def forward(batch: dict[str, Value]) -> None:
-        tape.phase = "forward"
-        nodes: list[Any] = []
-        with tape.graph(nodes):
-            start = batch["tokens"] if stage.is_first else model.received()
-            output = model.hidden(start)
-            tape.event("send to the next stage", [output])
-        under_way.append((nodes, start, output))
-
-    def backward() -> None:
-        tape.phase = "backward"
-        nodes, start, output = under_way.popleft()
-        tape.event("receive from the next stage")
-        seed = tape.make("gradient of what was sent", output.shape, output.dtype, "communication")
-        with tape.graph(nodes), tape.holding(start):
-            gradients = tape.backward(output, seed)
-            if not stage.is_first:
-                tape.event("send to the stage before", [gradients[start]])
-
-    for batch in batches:
-        forward(batch)
-        if len(under_way) == stage.in_flight:
-            backward()
-    while under_way:
-        backward()
-    tape.phase = "optimizer"
-    return []

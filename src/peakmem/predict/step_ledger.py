@@ -24,12 +24,12 @@ from math import ceil
 from peakmem.core.errors import require_one_of
 from peakmem.predict.autograd_rules import PROFILES, Profile
 from peakmem.predict.gpt import Transformer
-from peakmem.predict.layers import Layers
 from peakmem.predict.llama import Llama
+from peakmem.predict.micro_batches import play_last_stage, play_stage
 from peakmem.predict.optimizers import is_hidden, play_step
 from peakmem.predict.replicas import part_of_replica
 from peakmem.predict.simulated_autograd import Tape, Value
-from peakmem.predict.stages import PipelineStage, play_stage, stage_of, stage_tensors
+from peakmem.predict.stages import PipelineStage, stage_of, stage_tensors
 from peakmem.specs.adapters import adapted_layers
 from peakmem.specs.ledger import Ledger
 from peakmem.specs.models import ModelShape, ParameterTensor
@@ -92,34 +92,11 @@ def build_ledger(
         width = (2, local.attention_width // local.n_heads // 2)
         tape.resident("rotary frequencies", "activation", width, "fp32")
     played = blocks(tape, local, recipe, rules, parameters, between, part, parallelism)
-    held = _play(tape, played, batches) if part.is_last else play_stage(tape, played, batches)
+    play = play_last_stage if part.is_last else play_stage
+    held = play(tape, played, batches)
     with tape.holding(*held):
         play_step(tape, trained, recipe, implementation)
     return part_of_replica(tape.ledger(), parallelism, eager=rules.eager)
-
-
-def _play(tape: Tape, model: Layers, batches: list[dict[str, Value]]) -> list[Value]:
-    """Play `peakmem.nn.training_step` up to the optimizer's step; return the last loss.
-
-    A pipeline's last stage does the same with its inputs from the stage before.
-    """
-    held: list[Value] = []  # the previous micro-batch's loss, until the variable is rebound
-    for batch in batches:
-        tape.phase = "forward"
-        start = batch["tokens"] if model.stage.is_first else model.received()
-        loss = model.loss(start, batch["targets"])
-        tape.touch(held)
-        held = [loss]
-        part = model.part_of_mean(loss)
-        tape.phase = "backward"
-        tape.event("start of backward", [part])
-        seed = tape.make("gradient of the loss", (), part.dtype)
-        with tape.holding(loss, part, seed, start):
-            gradients = tape.backward(part, seed)
-            if not model.stage.is_first:
-                tape.event("send to the stage before", [gradients[start]])
-    tape.phase = "optimizer"
-    return held
 
 
 def _checked(model: ModelShape, recipe: Recipe, parallelism: Parallelism, profile: str) -> Profile:

@@ -20,7 +20,6 @@ from peakmem.specs.models import ModelShape
 __all__ = [
     "RESIDUAL_STATES",
     "Recompute",
-    "ResidualState",
     "ZeroStates",
     "activation_bytes_per_layer",
     "offload_link_bytes",

@@ -17,7 +17,6 @@ __all__ = [
     "batch_line",
     "fit_line",
     "layer_lines",
-    "module_lines",
     "owner_lines",
     "process_lines",
     "verdict_lines",

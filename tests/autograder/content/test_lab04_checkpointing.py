@@ -32,7 +32,7 @@ from autograder.content.lab04.heuristics import HEURISTICS, draw_chain
 from autograder.content.lab04.plan import plan as plan_task
 from autograder.content.lab04.saved import SAVED, saved_bytes
 from autograder.content.lab04.segments import run_in_segments
-from autograder.content.lab04.sqrt_rule import peak_by_formula, peak_by_simulation, sqrt_rule
+from autograder.content.lab04.sqrt_rule import peak_by_formula, sqrt_rule
 from autograder.model.judge import judge
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent
@@ -94,9 +94,28 @@ def test_the_table_of_saved_bytes_is_what_torchs_graph_holds(name: str) -> None:
 # sqrt_rule
 
 
-@given(st.integers(1, 80), st.integers(1, 90))
-def test_the_formula_of_the_peak_is_the_chain_run(n: int, k: int) -> None:
-    assert peak_by_formula(n, k) == peak_by_simulation(n, min(k, n))
+def peak_by_simulation(n: int, k: int, saved: int = 1) -> int:
+    """The peak of a run simulated unit by unit, in outputs of a layer.
+
+    A unit is (layer, number); number 0 is the layer's output, and (-1, 0) is the chain's input.
+    """
+
+    def all_of(first: int, end: int) -> set[tuple[int, int]]:
+        return set(itertools.product(range(first, end), range(saved)))
+
+    bounds = [*range(0, n, k), n]
+    live = {(start - 1, 0) for start in bounds[:-1]} | all_of(bounds[-2], n)
+    peak = len(live)
+    live -= all_of(bounds[-2], n)
+    for start, end in reversed(list(itertools.pairwise(bounds))[:-1]):
+        live.discard((end - 1, 0))  # the segment after it is done, its input with it
+        peak = max(peak, len(live | all_of(start, end)))
+    return peak
+
+
+@given(st.integers(1, 80), st.integers(1, 90), st.integers(1, 4))
+def test_the_formula_of_the_peak_is_the_chain_run(n: int, k: int, saved: int) -> None:
+    assert peak_by_formula(n, k, saved) == peak_by_simulation(n, min(k, n), saved)
 
 
 def test_the_root_rounded_down_is_not_best_for_the_hidden_lengths() -> None:

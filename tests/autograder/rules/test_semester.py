@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.model.submission import SubmissionKey
-from autograder.rules.lateness import Attempt, counting, days_late, lateness, sentence
+from autograder.rules.lateness import Attempt, attempt_that_counts, days_late, lateness, sentence
 from autograder.rules.semester import Late, Receipt, Semester, Student, read_semester
 from autograder.store.out_folder import OutFolder
 from tests.grading import LAB01, LAB05, SEARCH
@@ -208,14 +208,14 @@ def test_an_extension_moves_the_due_time_of_one_student_and_never_forward():
 @pytest.mark.parametrize(("rule", "hours"), [("last", 30), ("on_time", -1), ("best", 5)])
 def test_the_attempt_that_counts(rule, hours):
     attempts = [attempt(5, 10), attempt(-9, 3), attempt(30, 11), attempt(-1, 8)]
-    assert counting(rules(rule), attempts) == next(
+    assert attempt_that_counts(rules(rule), attempts) == next(
         a for a in attempts if a.receipt.folder == f"at {hours}"
     )
 
 
 def test_where_all_were_late_the_last_counts_and_of_equals_the_later():
-    assert counting(rules("on_time"), [attempt(30), attempt(5)]) == attempt(30)
-    assert counting(rules("best"), [attempt(-2), attempt(-1)]) == attempt(-1)
+    assert attempt_that_counts(rules("on_time"), [attempt(30), attempt(5)]) == attempt(30)
+    assert attempt_that_counts(rules("best"), [attempt(-2), attempt(-1)]) == attempt(-1)
 
 
 @given(

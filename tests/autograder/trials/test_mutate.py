@@ -244,7 +244,7 @@ def test_the_command_grades_the_mutants_of_an_exercise(tmp_path: Path) -> None:
     assert data["graded"] == data["killed"] + 1 > 10
     (survivor,) = data["survivors"]
     assert data["problems"] == [f"{survivor}: survived"]
-    assert survivor in read_explained(REPOSITORY / "tests" / "mutants" / "lab03_adam.toml")
+    assert survivor in read_explained(REPOSITORY / "bank" / "mutants" / "lab03_adam.toml")
 
 
 @pytest.mark.sandbox
@@ -374,7 +374,7 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_every_entry_is_a_mutant_of_its_lab() -> None:
     """That it survives, the slow test sees; this one sees what a changed solution left behind."""
-    folder = REPOSITORY / "tests" / "mutants"
+    folder = REPOSITORY / "bank" / "mutants"
     assert {path.stem for path in folder.iterdir()} <= set(lab_names())
     for path in folder.iterdir():
         solved = solve(path.stem, COURSE, Limits())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from peakmem.labs.self_check import beside_bound
 from peakmem.probes import Namespace
 from peakmem.probes.lab01 import find_the_leak, halves_bound, keep_halves
 
@@ -26,6 +27,4 @@ def halves_rise(function: Callable[..., Any]) -> int:
 
 def halves_peak(function: Callable[..., Any]) -> str:
     """Return how the peak on 16 tensors of 1 MiB compares with the bound of exercise 1.8."""
-    peak, bound = halves_rise(function), halves_bound(_HALVES)
-    allowed = f"the {bound / 2**20:.1f} MiB allowed"
-    return f"within {allowed}" if peak <= bound else f"{peak / 2**20:.1f} MiB, above {allowed}"
+    return beside_bound(halves_rise(function), halves_bound(_HALVES))

@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 from peakmem.core.units import both
 from peakmem.labs.figures import show_figure
 from peakmem.labs.lab02.machine import machine_bytes
+from peakmem.labs.self_check import beside_bound
 from peakmem.measure.meter import MemoryMeter
 from peakmem.measure.reference_models import GPT, training_step
 from peakmem.probes import Namespace
@@ -194,6 +195,4 @@ def evaluation_rise(function: Callable[..., Any]) -> int:
 
 def evaluation_peak(function: Callable[..., Any]) -> str:
     """Return how the peak on 28 batches compares with the bound of the exercise."""
-    peak, bound = evaluation_rise(function), losses_bound(_EVALUATION)
-    allowed = f"the {bound / 2**20:.1f} MiB allowed"
-    return f"within {allowed}" if peak <= bound else f"{peak / 2**20:.1f} MiB, above {allowed}"
+    return beside_bound(evaluation_rise(function), losses_bound(_EVALUATION))

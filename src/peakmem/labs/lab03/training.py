@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-__all__ = [
-    "losses_of",
-]
+__all__ = ["losses_of"]
+
+_VOCAB, _BATCH, _CONTEXT = 64, 16, 32
 
 Step = Callable[..., object]
 
@@ -26,7 +26,8 @@ def losses_of(step: Step, lr: float, steps: int = 120) -> list[float]:
 
     with _one_thread():
         torch.manual_seed(0)
-        model = GPT(SimpleNamespace(n_layers=2, d_model=64, n_heads=4, vocab=64, context=32))
+        shape = SimpleNamespace(n_layers=2, d_model=64, n_heads=4, vocab=_VOCAB, context=_CONTEXT)
+        model = GPT(shape)
         params, losses = list(model.parameters()), []
         state: dict[Any, Any] = {}
         for tokens in _batches(steps):
@@ -39,16 +40,14 @@ def losses_of(step: Step, lr: float, steps: int = 120) -> list[float]:
     return losses
 
 
-def _batches(
-    count: int, vocab: int = 64, batch: int = 16, length: int = 32
-) -> Iterator[torch.Tensor]:
-    """Yield batches of sequences (batch, length + 1)."""
+def _batches(count: int) -> Iterator[torch.Tensor]:
+    """Yield batches of sequences (B, T + 1)."""
     dice = torch.Generator().manual_seed(0)
-    followers = torch.randint(vocab, (vocab, 2), generator=dice)
+    followers = torch.randint(_VOCAB, (_VOCAB, 2), generator=dice)
     for _ in range(count):
-        tokens = [torch.randint(vocab, (batch,), generator=dice)]
-        for _ in range(length):
-            pick = torch.randint(2, (batch,), generator=dice)
+        tokens = [torch.randint(_VOCAB, (_BATCH,), generator=dice)]  # (B,)
+        for _ in range(_CONTEXT):
+            pick = torch.randint(2, (_BATCH,), generator=dice)
             tokens.append(followers[tokens[-1], pick])
         yield torch.stack(tokens, dim=1)
 

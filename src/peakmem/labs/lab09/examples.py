@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["outlier_inputs", "rounding_losses", "weight_matrix"]
 
 
-def weight_matrix(rows: int = 256, columns: int = 512) -> Tensor:
+def weight_matrix() -> Tensor:
     """Return weights as trained layers have them: rows of unequal sizes, and a few large values.
 
     One value in 2,000 is ten times as large as it was drawn.
@@ -19,19 +19,19 @@ def weight_matrix(rows: int = 256, columns: int = 512) -> Tensor:
     import torch  # here, so that the other labs' notebooks don't load it
 
     generator = torch.Generator().manual_seed(0)
-    sizes = torch.exp(0.7 * torch.randn(rows, 1, generator=generator)) / columns**0.5
-    weight = sizes * torch.randn(rows, columns, generator=generator)
-    rare = torch.rand(rows, columns, generator=generator) < 1 / 2000
+    sizes = torch.exp(0.7 * torch.randn(256, 1, generator=generator)) / 512**0.5
+    weight = sizes * torch.randn(256, 512, generator=generator)
+    rare = torch.rand(256, 512, generator=generator) < 1 / 2000
     return torch.where(rare, 10 * weight, weight)
 
 
-def outlier_inputs(rows: int = 64, columns: int = 512) -> Tensor:
+def outlier_inputs() -> Tensor:
     """Return activations in which two columns hold values some 40 times as large as the others."""
     import torch
 
     generator = torch.Generator().manual_seed(1)
-    x = torch.randn(rows, columns, generator=generator)
-    x[:, [70, 300]] = 40 + 10 * torch.randn(rows, 2, generator=generator)
+    x = torch.randn(64, 512, generator=generator)
+    x[:, [70, 300]] = 40 + 10 * torch.randn(64, 2, generator=generator)
     return x
 
 

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from peakmem.probes import Namespace, as_sent
 from peakmem.probes.leak import measured_run
 
-__all__ = ["OnlyInTraining", "find_the_leak", "most_bytes", "validated"]
+__all__ = ["find_the_leak", "most_bytes", "validated"]
 
 
 class OnlyInTraining(nn.Module):

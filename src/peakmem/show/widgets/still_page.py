@@ -1,6 +1,6 @@
 """Turns a lecture into one still HTML page with its calculators' last state; needs no network.
 
-    python -m peakmem.show.widgets.snapshot lectures/lecture1_memory.ipynb lecture1.html
+    python -m peakmem.show.widgets.still_page lectures/lecture1_memory.ipynb lecture1.html
 
 The cells run once. Then static HTML replaces each calculator: the values of its controls as text,
 and its text and pictures. Results hidden behind a question are shown, because a still page can't
@@ -116,7 +116,7 @@ def _field(state: State) -> str:
 def main(arguments: list[str]) -> int:
     """Write the page of one notebook; return 0, or 2 with a sentence for wrong arguments."""
     if len(arguments) != 2:
-        print("usage: python -m peakmem.show.widgets.snapshot NOTEBOOK HTML", file=sys.stderr)
+        print("usage: python -m peakmem.show.widgets.still_page NOTEBOOK HTML", file=sys.stderr)
         return 2
     notebook = nbformat.read(arguments[0], as_version=4)
     Path(arguments[1]).write_text(still_page(notebook), encoding="utf-8")

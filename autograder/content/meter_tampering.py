@@ -1,10 +1,10 @@
-"""Tools that solutions of lab 6's measured tasks may not use: ways around meter and budget."""
+"""Bans the ways around meter and budget, for tasks that measure memory."""
 
 from __future__ import annotations
 
 from autograder.model.restrictions import Ban
 
-__all__ = ["NO_HIDING"]
+__all__ = ["NO_METER_TAMPERING"]
 
 _SWITCHES = {
     "_disable_current_modes",
@@ -20,7 +20,7 @@ _SWITCHES = {
     "_memory",
 }
 
-NO_HIDING = Ban(
+NO_METER_TAMPERING = Ban(
     names=frozenset(_SWITCHES),
     modules=frozenset(
         {"ctypes", "mmap", "torch.utils._python_dispatch"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from peakmem.show.widgets.snapshot import main, still, still_page
+from peakmem.show.widgets.still_page import main, still, still_page
 
 LECTURES = Path(__file__).resolve().parents[4] / "lectures"
 VIEW = "application/vnd.jupyter.widget-view+json"
