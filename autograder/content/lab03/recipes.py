@@ -215,8 +215,8 @@ largest_model = Task(
         "divides_apart": "You divide the budget and the activations apart, and round twice. "
         "Subtract first, then divide.",
         "negative": "Where the activations alone are over the budget, the answer is 0.",
-        "divides_floats": "You divide with /, and beyond 2**53 a float doesn't hold every whole "
-        "number. Divide with //.",
+        "divides_floats": "You divide with /, and floats above 2**53 can't represent every "
+        "integer. Divide with //.",
         "not_whole": "Return a whole number of parameters: round down with //.",
         "gb_taken_for_gib": "Your result treats GB (10**9 bytes) as GiB (2**30 bytes). The "
         "inputs are bytes already; convert nothing.",
