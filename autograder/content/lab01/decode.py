@@ -140,8 +140,8 @@ decode_fp32 = Task(
         "fraction 0 it means infinity, with any other fraction NaN.",
         "nan_is_inf": "An exponent field of 255 means infinity only if the fraction is 0. With "
         "any other fraction it means NaN.",
-        "negative_zero_lost": "The pattern 0x80000000 is -0.0, which differs from 0.0 in Python: "
-        "math.copysign(1, -0.0) is -1.0.",
+        "negative_zero_lost": "The pattern 0x80000000 is -0.0, which Python distinguishes from "
+        "0.0: math.copysign(1, -0.0) is -1.0.",
         "sign_of_inf_lost": "Infinity has a sign too: 0xFF800000 is -inf.",
         "sign_lost": "Your function ignores bit 31, the sign.",
     },

@@ -98,7 +98,7 @@ decode_e4m3 = Task(
         "as_e5m2": "Your function reads 5 exponent bits and 2 mantissa bits, which is E5M2.",
         "subnormal_by_7": "Subnormal numbers are scaled by 2**-6, as exponent field 1 is.",
         "subnormal_as_normal": "Exponent field 0 has no leading 1.",
-        "negative_zero_lost": "0b10000000 is -0.0, which differs from 0.0 in Python.",
+        "negative_zero_lost": "0b10000000 is -0.0, which Python distinguishes from 0.0.",
         "sign_lost": "Your function ignores bit 7, the sign.",
     },
     ban=NO_CASTS,

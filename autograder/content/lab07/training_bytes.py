@@ -122,7 +122,7 @@ training_bytes = Task(
         "activations_always_halved": "Your activations are halved in the float32 recipes too.",
         "everything_halved": "Your mixed recipes keep the moments in 16 bits. Only weights, "
         "gradients (in 'mixed') and activations are in 16 bits: the moments stay in float32.",
-        "moments_in_sgd": "Your 'sgd' keeps moments. Plain SGD remembers nothing.",
+        "moments_in_sgd": "Your 'sgd' keeps moments. Plain SGD has no state.",
         "bytes_a_parameter": "These are bytes for one parameter. Multiply by n_params.",
         "not_whole": "Bytes are whole numbers: divide with //.",
     },
