@@ -48,7 +48,7 @@ NO_TORCH_OPTIM = Ban(
 MISTAKES = {
     "changes_gradients": "Your step changed a gradient. Other code reads gradients after the step "
     "(to clip or to log them), so compute with them and leave them as they were.",
-    "gradients_left_off": "After your step torch no longer records gradients. Use `with "
+    "gradients_left_off": "After your step, torch no longer records gradients. Use `with "
     "torch.no_grad():` or the decorator, which end by themselves, rather than "
     "torch.set_grad_enabled(False).",
     "skips_the_call": "A gradient of None makes your step skip the other parameters, too. It "

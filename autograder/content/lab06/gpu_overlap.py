@@ -57,7 +57,7 @@ def _is_time(seconds: Any) -> bool:
     return type(seconds) is float and math.isfinite(seconds) and seconds > 0
 
 
-_DOUBT = "The GPU's own times are implausible, so nothing can be compared with them."
+_DOUBT = "The grader's own times on this GPU are implausible, so it can't judge yours."
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:

@@ -304,8 +304,8 @@ def _is_pair_of(expected: float, pair: Any) -> bool:
 
 _NOTHING_WENT = "In small programs, nothing went to the host."
 _HIDDEN = (
-    "The device's peak is low, but the host did not get what autograd saved. An instructor has to "
-    "look at where it is."
+    "The device's peak is low, but the host didn't get the saved tensors. An instructor will look "
+    "at where they are."
 )
 
 swap_saved_tensors = Task(

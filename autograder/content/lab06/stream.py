@@ -160,8 +160,8 @@ stream_forward = Task(
         "you load the one after the next: a variable holds a layer until it is assigned again.",
         "graph_recorded": "Your output requires a gradient: autograd recorded a graph, which keeps "
         "weights on the device. Compute every layer under torch.no_grad(), the last one, too.",
-        "gradients_left_off": "After your function, torch no longer records gradients. Use `with "
-        "torch.no_grad():`, which ends.",
+        "gradients_left_off": "After your function runs, torch no longer records gradients. Use "
+        "`with torch.no_grad():`, which lasts for its block only.",
         "returns_the_input": "Your function returns its input. Keep each layer's output: "
         "x = layer(x).",
         "last_layer_left_out": "Your function leaves out the last layer.",

@@ -98,7 +98,7 @@ def _complaint(part: str, case: Case, right: Mapping[str, Any], got: Mapping[str
     if part == _FIRST and got["changed"]:
         return "Your class changed the tensors that were given to load."
     if not got["records"]:
-        return "After your step torch no longer records gradients. Use `with torch.no_grad():`."
+        return "After your step, torch no longer records gradients. Use `with torch.no_grad():`."
     for index, (expected, found) in enumerate(zip(right["steps"], got["steps"], strict=True)):
         when = f"after step {index} of {len(right['steps']) - 1}" if index else "after load"
         for name in ("masters", "params"):

@@ -220,8 +220,8 @@ def _forwards_finding(precision: str, forwards: Mapping[str, Any]) -> Finding | 
 
 
 _UNSEEN = (
-    "Your losses and weights are right, but the model wasn't seen to run in {precision} on each of "
-    "the {steps} batches: call the model itself. An instructor has to look at this."
+    "Your losses and weights are correct, but the grader didn't see the model run in {precision} "
+    "on each of the {steps} batches: call the model itself. An instructor will look at this."
 )
 
 
