@@ -221,9 +221,7 @@ def _is_off_from_the_start(
     return error(models, first, then) > tolerance
 
 
-_AGAIN = (
-    "When training restarts with new or emptied states, the same parameters take another path."
-)
+_AGAIN = "When training restarts with new or emptied states, the same parameters take another path."
 
 
 def _changed(what: object) -> Finding:

@@ -120,8 +120,9 @@ def _within_bound(inputs: Mapping[str, Any], value: Mapping[str, Any], answer: A
     # Which way and how far is the other part's business: here, all steps have to be of one kind.
     steps = moves / np.array(_gradients(widths))[:, np.newaxis]
     if not np.allclose(steps, steps[0, 0], rtol=1e-3):
-        return Finding(False, "After backward through 12 layers, some parameters hadn't been "
-        "updated.")
+        return Finding(
+            False, "After backward through 12 layers, some parameters hadn't been updated."
+        )
     sizes, rise_bytes = _sizes(widths), answer.metered("rise_bytes")
     # Of two: the next gradient, or a temporary of the same size as the largest one.
     if answer.breaks_budget(rise_bytes, 2 * max(sizes) + _SLACK_BYTES):

@@ -46,12 +46,14 @@ def _findings(inputs: Mapping[str, Any], value: Any) -> dict[str, Finding]:
         wrong = Finding(False, "The result differs from the block's.", ("another_result",))
         return dict.fromkeys(_PARTS, wrong)
     if value.get("unchanged") is not True:
-        wrong = Finding(False, "Afterwards the block's attributes have "
-        "changed.", ("block_changed",))
+        wrong = Finding(
+            False, "Afterwards the block's attributes have changed.", ("block_changed",)
+        )
         return dict.fromkeys(_PARTS, wrong)
     if not _close(value.get("gradients"), expected["gradients"]):
-        wrong = Finding(False, "After backward, the gradients differ from the "
-        "block's.", ("gradients",))
+        wrong = Finding(
+            False, "After backward, the gradients differ from the block's.", ("gradients",)
+        )
         return dict.fromkeys(_PARTS, wrong)
     return {
         _GRADIENTS: Finding(True),

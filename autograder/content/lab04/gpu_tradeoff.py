@@ -87,7 +87,8 @@ def _difference(own: Pairs, student: Pairs) -> str | None:
     overhead = min(seconds for seconds, _ in student[1:]) / student[0][0] - 1
     if overhead >= _MOST_OVERHEAD:
         return (
-            f"The fastest checkpointed length takes {overhead:.0%} more time than no checkpoints."
+            f"The fastest segment length takes {overhead:.0%} more time than a step without "
+            "checkpoints."
         )
     return None
 

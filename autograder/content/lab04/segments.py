@@ -116,8 +116,9 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
         said += f"forward called the layers {value['forward']}, expected 0 to {n - 1}, once each."
         return Finding(False, said[:300], _explain(n, k, value))
     if not close(value["sums"], expected["sums"]):
-        return Finding(False, f"{said}the result differs from running the layers one after "
-        "another.")
+        return Finding(
+            False, f"{said}the result differs from running the layers one after another."
+        )
     again = _backward(n, k)
     if sorted(value["backward"]) != list(range(again)):
         right = f"expected 0 to {again - 1}, once each" if again else "expected none"

@@ -107,8 +107,11 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     got, right = value.get("value"), gaps.pop("right")
     call = f"With norm {case.inputs['norm']!r} and micro_batch={case.inputs['micro_batch']}"
     if is_tensor(got):
-        return {"right": Finding(False, f"{call}: your function returned a "
-        "tensor.", ("returns_tensor",))}
+        return {
+            "right": Finding(
+                False, f"{call}: your function returned a tensor.", ("returns_tensor",)
+            )
+        }
     if not _is_number(got, right):
         names = tuple(name for name, wrong in gaps.items() if _is_number(got, wrong))
         said = f"{call}: expected {right:.6g}, got {show(got)}."

@@ -157,8 +157,7 @@ def graphs_kept(value: Mapping[str, Any]) -> Finding | None:
     if type(waiting) is int and waiting < 2:
         return None
     said = (
-        f"When a forward began, {show(waiting)} earlier ones were still waiting for their "
-        "backward."
+        f"When a forward began, {show(waiting)} earlier ones were still waiting for their backward."
     )
     return Finding(False, said, ("keeps_graphs",))
 
@@ -178,8 +177,7 @@ def faults_of_use(value: Mapping[str, Any], micro_batch: int) -> Finding | None:
         return Finding(False, "The answers came back garbled.")
     if any(type(size) is not int or not 0 <= size <= micro_batch for size in sizes):
         said = (
-            f"With micro_batch={micro_batch} your function gave the model batches of "
-            f"{show(sizes)}."
+            f"With micro_batch={micro_batch} your function gave the model batches of {show(sizes)}."
         )
         return Finding(False, said, ("whole_batch",))
     if len(changed):

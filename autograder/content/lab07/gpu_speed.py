@@ -140,11 +140,11 @@ gpu_speed = Task(
         "milliseconds": "These are milliseconds (elapsed_time returns them). Divide by 1000.",
         "sum_of_repeats": "All your times are too long by the same factor. If you time several "
         "products together, divide by their number.",
-        "tf32_left_on": "Your float32 time is TF32's. Set the precision of float32 products to "
-        "'highest' before you time float32.",
-        "tf32_never_on": "Your TF32 time is float32's. Set the precision of float32 products to "
-        "'high' before you time TF32.",
-        "times_the_setup": "Your times include more than the product, and the fastest product "
-        "shows it most. Make the matrices, and run a product to warm up, before the clock starts.",
+        "tf32_left_on": "Your float32 time is really TF32's. Set the precision of float32 "
+        "products to 'highest' before you time float32.",
+        "tf32_never_on": "Your TF32 time is really float32's. Set the precision of float32 "
+        "products to 'high' before you time TF32.",
+        "times_the_setup": "Your times include more than the product, most visibly for the "
+        "fastest product. Before the clock starts, make the matrices and run a product to warm up.",
     },
 )
