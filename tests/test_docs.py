@@ -211,7 +211,7 @@ def test_lecture_and_guide_have_what_ranks_were_metered_to_hold(repository: Path
         assert row in page
     sent = recorded["traffic"][-1]
     assert f"sends {sent['metered_times']:.2f} times its tensor" in lecture
-    assert f"says {sent['predicted_times']:.2f}." in lecture
+    assert f"gives {sent['predicted_times']:.2f}." in lecture
 
 
 def test_losses_in_few_bits_are_what_was_measured(repository: Path) -> None:
@@ -229,7 +229,7 @@ def test_losses_in_few_bits_are_what_was_measured(repository: Path) -> None:
     assert lecture.count("trained rounded |") == 2
     adam, eight_bits = recorded["rows"][-2:]
     assert f"{eight_bits['bits']:.2f} bits per parameter instead of {adam['bits']:.2f}" in lecture
-    assert f"has a loss of {eight_bits['loss']:.4f}" in lecture
+    assert f"the model's loss is {eight_bits['loss']:.4f}" in lecture
     assert recorded["command"] in page
 
 

@@ -110,8 +110,8 @@ def _built(course: Course, labs: Iterable[str] | None) -> dict[Path, bytes]:
     """The content of every file that building would write."""
     if not course.config_file.is_file():
         raise ValueError(
-            f"{course} isn't a course's folder: it has no {course.config_file.name}. "
-            "Give the folder that has solutions/ and labs/ in it."
+            f"{course} isn't a course folder: it has no {course.config_file.name}. Give the "
+            "folder that contains solutions/ and labs/."
         )
     files: dict[Path, bytes] = {}
     violations: list[str] = []

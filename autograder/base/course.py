@@ -185,8 +185,8 @@ class Course:
             secret = b""
         if len(secret) < 16:
             raise ValueError(
-                f"{path} holds no secret; expected at least 32 hexadecimal digits. Put the "
-                "course's secret back from a backup, or delete the file to make a new one."
+                f"{path} contains no secret; expected at least 32 hexadecimal digits. Restore the "
+                "course's secret from a backup, or delete the file to create a new one."
             )
         return secret
 

@@ -171,13 +171,16 @@ def _start_server() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-_MANUAL = "This submission alone waits for manual grading."
-_LATE = Broken("The grader itself took too long for this submission, and was stopped.")
+_MANUAL = "Only this submission is waiting for manual grading."
+_LATE = Broken("The grader took too long on this submission and was stopped.")
 _TOO_LARGE = Broken(
-    f"Reading this took the grader too much memory, so it stopped. {_MANUAL}", False
+    "Reading this submission took too much of the grader's memory, so the grader stopped. "
+    f"{_MANUAL}",
+    False,
 )
 _TOO_HARD = Broken(
-    f"The grader itself computed for too long on this, so it stopped. {_MANUAL}", again=False
+    f"Reading this submission took the grader too much computing time, so it stopped. {_MANUAL}",
+    again=False,
 )
 
 

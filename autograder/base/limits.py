@@ -114,7 +114,7 @@ class Allowance:
             seconds = self._limits.submission_seconds
             return ProcessLost(f"The whole notebook may take {seconds:g} s; that time was used up.")
         if time.process_time() >= self._cpu_deadline:
-            return ProcessLost("What your code sent kept the grader itself busy for too long.")
+            return ProcessLost("Your code's output kept the grader busy for too long.")
         if self.sent_bytes <= 0:
             sent = f"over {_MAX_SENT / 2**20:g} MiB of answers and outputs"
             return ProcessLost(f"Your code's processes sent {sent}.")

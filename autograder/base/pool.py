@@ -87,7 +87,7 @@ class Solo(Generic[Item, Outcome]):
                 return result
             with self._lock:
                 if self._closed:
-                    return Failure("It was given up, as its run had ended.")
+                    return Failure("It was given up because its run had ended.")
                 self._process = GradingProcess(self._work, self._process.slot)
             if not outcome.again:
                 break

@@ -110,9 +110,9 @@ def gone(lab: str, before: Iterable[str], now: Iterable[str], submitted: Path) -
     if not who:
         return []
     return [
-        f"{lab}: taken in earlier, but not in {submitted} now, so not counted: {_some(who)}. If "
-        "that is a mistake, put the submissions back and run the command again; it restores their "
-        "grades."
+        f"{lab}: collected earlier but no longer in {submitted}, so not counted: {_some(who)}. If "
+        "that is a mistake, put the submissions back and run the command again; it restores "
+        "their grades."
     ]
 
 

@@ -71,18 +71,18 @@ def collect(
         *_details(done, aside, strangers, most),
     ]
     left = {**done.unread, **strangers}
-    problems = [f"{path}: not taken in, because {why}." for path, why in left.items()]
+    problems = [f"{path} was not collected: {why}." for path, why in left.items()]
     return found(problems, text="\n".join(text), data=_data(done), remarks=remarks, paths=paths)
 
 
 _NO_ROSTER = (
-    "Without a roster, students have the platform's ids. Name one in {}/semester.toml, and they "
-    "get your ids, and senders who aren't on it are named."
+    "Without a roster, students have the platform's ids. Name a roster in {}/semester.toml to use "
+    "your own ids and to find senders who aren't on it."
 )
 
 _NO_TIMES = (
-    "A download from {} doesn't say when work was received. Lateness costs nothing until {} has "
-    "the times, with the columns student, lab, received."
+    "A download from {} doesn't contain submission times. Lateness costs nothing until {} has the "
+    "times, in the columns student, lab, received."
 )
 
 

@@ -15,8 +15,8 @@ from autograder.cli.report import Report
 __all__ = ["gradescope"]
 
 _SECRET = (
-    "The zip contains this lab's answers and a secret derived from the course secret: upload it to "
-    "Gradescope, and share it with nobody."
+    "The zip contains this lab's answers and a secret derived from the course secret: upload it "
+    "to Gradescope, and don't share it with anyone."
 )
 
 

@@ -74,8 +74,8 @@ def doctor(
     lacking = uid_isolation.missing_layers() if missing else []
     if missing and not lacking:
         problems.append(
-            "This machine can isolate submissions by user ID, but only an autograder on Gradescope "
-            "uses that."
+            "This machine can isolate submissions by user ID, but only Gradescope autograders use "
+            "that."
         )
     way = "user ids" if missing and not lacking else None if missing else "namespaces"
     data = {"can_grade": not missing, "missing": missing, "way": way, "gpu": has_gpu()}

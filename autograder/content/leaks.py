@@ -145,9 +145,9 @@ class _Exercise:
 
 def _too_much(leak: Leak, sizes: Sizes, rise: int | None) -> Finding:
     most = leak.most_bytes(sizes) / 2**20
-    took = "" if rise is None else f" Yours takes {rise / 2**20:.1f} MiB."
+    took = "" if rise is None else f" Your code takes {rise / 2**20:.1f} MiB."
     if rise is not None and rise <= leak.most_bytes(sizes):  # the kernel refused more
-        took = " Yours takes more, in objects other than tensors and arrays, such as lists."
+        took = " Your code takes more, in objects other than tensors and arrays, such as lists."
     known = [name for name, least in leak.leaks.items() if (rise or 0) >= least(sizes)]
     return Finding(False, f"{leak.function} may take {most:.1f} MiB here.{took}", tuple(known[:1]))
 

@@ -26,5 +26,5 @@ NO_METER_TAMPERING = Ban(
         {"ctypes", "mmap", "torch.utils._python_dispatch"}
         | {"peakmem.measure.storages", "peakmem.measure.dispatch", "peakmem.measure.timeline"}
     ),
-    reason="Bytes are measured in this exercise: leave the meter as it is.",
+    reason="This exercise measures bytes: leave the meter alone.",
 )

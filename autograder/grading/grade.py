@@ -264,12 +264,12 @@ def _may_gain(
 
 
 _NEEDS_GPU = (
-    "This exercise needs a GPU, and the machine that graded it has none. Its points are left out "
-    "of your total."
+    "This exercise needs a GPU, and the grading machine has none. Its points are left out of your "
+    "total."
 )
 _NEEDS_NAMESPACES = (
-    "In this exercise processes talk to each other, and the machine that graded it can't keep "
-    "them apart from other submissions'. It needs a machine with Linux namespaces. Its points "
+    "In this exercise processes communicate, and the grading machine can't separate them from "
+    "other submissions' processes. The exercise needs a machine with Linux namespaces. Its points "
     "are left out of your total."
 )
 _DEFINED_UNSEEN = (
@@ -277,8 +277,8 @@ _DEFINED_UNSEEN = (
     "look at it."
 )
 _TOO_DEEP = (
-    "The grader couldn't read your code: an expression in it is nested too deep. An instructor "
-    "will look at it."
+    "The grader couldn't read your code: an expression is nested too deeply. An instructor will "
+    "look at it."
 )
 
 

@@ -26,7 +26,7 @@ __all__ = ["NOT_RUN", "Run", "collect", "collect_alone"]
 
 _MAX_TIMED_OUT = 2  # cases of a task that may time out; if they do, the others mostly would too
 _LATE = ("TimeLimit", "RanksTimeout")
-NOT_RUN = "Your notebook used up its time, or what it may send, before this was run."
+NOT_RUN = "Your notebook used up its time or its output limit before this exercise ran."
 
 
 @dataclass

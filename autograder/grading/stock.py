@@ -65,8 +65,8 @@ def _verdict(task: Task, names: Mapping[str, Any], allows: Sequence[str] = ()) -
     if task.needs_gpu and not _has_gpu():
         return could_not_judge(
             task,
-            "Not judged: it needs a GPU, and this machine has none. nbgrader counts that as 0; "
-            "`autograder grade` leaves these points out of the total.",
+            "Not judged: this exercise needs a GPU, and this machine has none. nbgrader counts it "
+            "as 0; `autograder grade` excludes its points from the total.",
             "needs_gpu",
         )
     cases = draw(task, b"stock", "", b"")

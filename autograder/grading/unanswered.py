@@ -15,8 +15,8 @@ __all__ = ["NO_ANSWER", "unanswered"]
 
 #: What the student reads.
 NO_ANSWER = (
-    "No answer was written here, so it earns no points. If you wrote it elsewhere in your "
-    "notebook, tell your instructor."
+    "You wrote no answer here, so it earns no points. If you wrote it elsewhere in your notebook, "
+    "tell your instructor."
 )
 
 Json = Mapping[str, Any]

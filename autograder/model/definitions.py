@@ -237,7 +237,7 @@ class _Search:
     def _count(self, steps: int) -> None:
         self._steps += steps
         if self._steps > _MAX_STEPS:
-            raise RecursionError("the names of this notebook lead to each other in too many ways")
+            raise RecursionError("this notebook's names refer to each other in too many ways")
 
     def _at(self, place: _Place) -> Statement:
         return self._cells[place[0]][place[1]]

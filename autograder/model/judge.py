@@ -29,11 +29,11 @@ _ALLOWED = (
     "A solution may use torch, numpy, modules of Python that only compute (math, itertools, "
     "functools, collections, dataclasses and such), and peakmem.errors, peakmem.units"
 )
-_REMEDY = "Write it with these. Cells that this solution doesn't use cost nothing."
+_REMEDY = "Use only these. Cells that this solution doesn't use don't count."
 _MAX_QUOTED = 1500  # characters
 _BESIDE_SOLUTIONS = (
-    "This counts your work on this exercise alone: it ran with the instructor's solutions to the "
-    "exercises that it builds on, since it earned less with yours."
+    "For this score the exercise ran with the instructor's solutions to the exercises that it "
+    "builds on, because it earned less with yours."
 )
 _DOUBT = "The measurement can't be confirmed. An instructor will look at this."
 
@@ -131,7 +131,7 @@ def refuse(task: Task, uses: Sequence[Use], allows: Sequence[str] = ()) -> Verdi
     names = _quotable(", ".join(use.name for use in uses))
     sentences = [f"Your solution uses {names}, so it earns no points."]
     if any(use.by_task for use in uses):
-        sentences.append(task.ban.reason or "This exercise is about writing that yourself.")
+        sentences.append(task.ban.reason or "In this exercise you write that yourself.")
     if not all(use.by_task for use in uses):
         more = "".join(f", {names}" for names in _by_module({*allows, *task.ban.allows}))
         sentences.append(f"{_ALLOWED}{more}. {_REMEDY}")
@@ -221,7 +221,7 @@ def _message(
     if shown is not None:
         sentences.append(_quotable(shown))
     elif mistake is None:
-        sentences.append("A hidden case failed; try the corner cases that the exercise names.")
+        sentences.append("A hidden case failed; try the corner cases that the exercise mentions.")
     if any(earned.values()):
         missing = [part for part, points in earned.items() if not points]
         if missing:

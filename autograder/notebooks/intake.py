@@ -107,7 +107,7 @@ def _redefined_note(sources: Sequence[str]) -> list[Note]:
     shown = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
     said = (
         f"Defined again in a later cell: {shown}. Each exercise was judged with these names as "
-        "they were after its own cell."
+        "its own cell defined them."
     )
     return [Note("repair", said)]
 
@@ -218,7 +218,7 @@ def _read(file: int, max_bytes: int) -> bytes:
         raw = stream.read(max_bytes + 1)  # the file may be growing
     if len(raw) > max_bytes:
         raise Quarantine(
-            f"The notebook has over {max_bytes / 2**20:g} MiB. Clear its outputs and submit it "
+            f"The notebook is over {max_bytes / 2**20:g} MiB. Clear its outputs and submit it "
             "again."
         )
     return raw

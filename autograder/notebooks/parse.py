@@ -76,8 +76,8 @@ def parse_notebook(raw: bytes) -> tuple[list[Cell], list[Note], Any]:
             cells.append(cell)
     if sum(len(json.dumps(cell.source)) for cell in cells) > _MAX_SOURCE:
         raise Quarantine(
-            f"The notebook's cells hold over {_MAX_SOURCE:,} characters; answers need far fewer. "
-            "Remove the data that was pasted into a cell."
+            f"The notebook's cells contain over {_MAX_SOURCE:,} characters; answers need far "
+            "fewer. Remove the data that was pasted into a cell."
         )
     return _bound_images(cells, notes), notes, notebook.get("metadata")
 
@@ -105,7 +105,7 @@ def _read_json(raw: bytes, text: str) -> dict[str, Any]:
     try:
         notebook = json.loads(text)
     except RecursionError:
-        raise Quarantine("The file is nested deeper than a notebook ever is.") from None
+        raise Quarantine("The file is nested more deeply than any notebook.") from None
     except ValueError as error:
         kinds = (kind for magic, kind in _OTHER_FILES.items() if raw.lstrip().startswith(magic))
         what = next(kinds, "")

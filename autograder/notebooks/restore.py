@@ -94,12 +94,12 @@ def _place(
         notes.append(
             Note(
                 "given",
-                "Given cells that were changed are put back; your version stands below each and "
-                f"wasn't run: {', '.join(changed)}.",
+                "Given cells that you changed were restored; your version is shown below each "
+                f"and wasn't run: {', '.join(changed)}.",
             )
         )
     if retyped:
-        said = f"Turned back into the released type of cell: {', '.join(retyped)}."
+        said = f"Restored to the released cell type: {', '.join(retyped)}."
         notes.append(Note("repair", said))
     return slots
 
@@ -147,7 +147,7 @@ def _put_back(release: Release, slots: list[_Slot], notes: list[Note]) -> None:
         slots.insert(_position(slots, released.index), back)
         (unanswered if released.role == "solution" else deleted).append(released.label)
     if deleted:
-        notes.append(Note("repair", f"Deleted, and put back as released: {', '.join(deleted)}."))
+        notes.append(Note("repair", f"Deleted, and restored as released: {', '.join(deleted)}."))
     if unanswered:
         notes.append(
             Note(

@@ -89,5 +89,8 @@ def release_note(submitted: Any, release: Mapping[str, Any]) -> list[Note]:
     present = release_version(release)
     if stated in ("", present):
         return []
-    said = f"This notebook is of release {stated}; it was graded as the current one, {present}."
+    said = (
+        f"This notebook comes from release {stated}; it was graded as the current release, "
+        f"{present}."
+    )
     return [Note("release", said)]

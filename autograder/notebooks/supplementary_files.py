@@ -63,9 +63,9 @@ class _Reading:
         try:
             self._read_all(folder, "", 1)
         except _TooMuch as error:
-            return {}, (f"The files beside the notebooks weren't read: {error}.",)
-        odd = f"Files beside the notebooks that weren't read: {_some(self._odd)}."
-        instead = f"Submitted too, but the course's own was used: {_some(self._replaced)}."
+            return {}, (f"The files submitted with the notebooks weren't read: {error}.",)
+        odd = f"Files submitted with the notebooks that weren't read: {_some(self._odd)}."
+        instead = f"Also submitted, but replaced by the course's own: {_some(self._replaced)}."
         said = ((self._odd, odd), (self._replaced, instead))
         return self._files, tuple(sentence for about, sentence in said if about)
 

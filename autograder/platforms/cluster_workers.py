@@ -89,9 +89,9 @@ class Workers:
         self._alone_since = None if fit else self._alone_since or now
         if self._alone_since is not None and now - self._alone_since > _NOBODY:
             kind = "worker with the resource GPU" if self._had_gpu else "worker that may grade"
-            left = f"{self._silent} joined and ended at once: their logs say why. " * bool(
-                self._silent
-            )
+            left = (
+                f"{self._silent} joined and ended immediately; see their logs for the reason. "
+            ) * bool(self._silent)
             raise RuntimeError(
                 f"the Dask cluster at {self._address} has had no {kind} for {_NOBODY:g} s. {left}"
                 "Start some and run the same command again"

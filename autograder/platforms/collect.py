@@ -82,7 +82,7 @@ def collect(
         own = students.only(by_sender)
         for sender, uploads in by_sender.items():
             if sender != own:
-                problem = f"{_told(sender)} isn't the only one who may be {student}"
+                problem = f"{_told(sender)} isn't the only sender who may be {student}"
                 for upload in uploads:
                     work.keep(upload, "unknown", problem)
         if own is not None:

@@ -153,8 +153,8 @@ def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
 def _bounded(name: str, data: bytes) -> bytes:
     if len(data) > MAX_FILE_BYTES:
         raise ValueError(
-            f"{name} has more than {MAX_FILE_BYTES >> 20} MiB; expected a notebook. Ask the "
-            "student for one without its outputs"
+            f"{name} is larger than {MAX_FILE_BYTES >> 20} MiB; expected a notebook. Ask the "
+            "student for a copy without outputs"
         )
     return data
 
@@ -171,9 +171,9 @@ def _download(path: Path, files: _Files) -> Download:
     if not found.uploads:
         some = ", ".join(sorted(files)[:3]) or "no file"
         raise ValueError(
-            f"{path} holds {some}; expected the files of a download from Canvas "
-            "(lovelaceada_4711_98765_lab01_formats.ipynb), from Moodle "
-            "(Ada Lovelace_123456_assignsubmission_file_/lab01_formats.ipynb) or from Gradescope "
+            f"{path} contains {some}; expected the files of a download from Canvas "
+            "(lovelaceada_4711_98765_lab01_formats.ipynb), from Moodle (Ada "
+            "Lovelace_123456_assignsubmission_file_/lab01_formats.ipynb) or from Gradescope "
             f"(with {_METADATA})"
         )
     return found
@@ -210,7 +210,7 @@ def _of_gradescope(files: _Files, metadata: str) -> Download:
     except yaml.YAMLError as error:
         raise ValueError(f"{metadata} can't be read ({error}); download it again") from error
     if not isinstance(told, dict):
-        raise ValueError(f"{metadata} holds no table of submissions; download it again")
+        raise ValueError(f"{metadata} contains no table of submissions; download it again")
     top = PurePosixPath(metadata).parent
     uploads = []
     files = {path: read for path, read in files.items() if path != metadata}

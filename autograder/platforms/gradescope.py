@@ -27,13 +27,13 @@ _NO_VERDICT = "The grader returned no verdict here."
 _MANUAL = "Your instructor grades this answer."
 _ENDS = {
     "quarantined": (
-        "Your file couldn't be read as this lab's notebook, so nothing was graded: the 0 isn't a "
-        "grade. Open your notebook in JupyterLab, choose Run > Run All Cells, save it, and submit "
-        "that file."
+        "The grader couldn't read your file as this lab's notebook, so it graded nothing: the 0 "
+        "isn't a grade. Open your notebook in JupyterLab, choose Run > Run All Cells, save it, "
+        "and submit that file."
     ),
     "failed": (
-        "Grading broke on our side, so nothing was graded: the 0 isn't a grade. This is not "
-        "your fault and costs you nothing; your instructor needs to have it graded again."
+        "The grader failed, so nothing was graded: the 0 isn't a grade. This is not your fault "
+        "and costs you nothing; your instructor will have your submission graded again."
     ),
 }
 

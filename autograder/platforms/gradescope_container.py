@@ -113,7 +113,7 @@ def _backend(secret_paths: list[Path]) -> Backend:
     missing = missing_user(secret_paths)
     if missing:
         raise IsolationError(" ".join([*refused, *missing]))
-    say(f"Namespaces are refused here, so code runs as a user of its own. {refused[0]}")
+    say(f"Namespaces are refused here, so code runs under its own user ID. {refused[0]}")
     return UserIds(tuple(secret_paths))
 
 

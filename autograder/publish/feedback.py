@@ -36,14 +36,14 @@ __all__ = ["feedback_html", "shows", "write_feedback"]
 
 _NEXT = {
     "quarantined": (
-        "Your file couldn't be read as this lab's notebook, so nothing in it was graded.",
+        "The grader couldn't read your file as this lab's notebook, so it graded nothing.",
         "Open your notebook in JupyterLab, choose Run > Run All Cells, save it, and submit that "
         "file under its original name. If it opens and runs, show this page to your instructor.",
     ),
     "failed": (
-        "Grading broke on our side. This is not your fault and costs you nothing.",
-        "You needn't do anything: your submission is kept, and is on your instructor's list of "
-        "those to grade again.",
+        "The grader failed. This is not your fault and costs you nothing.",
+        "You don't have to do anything: your submission is kept, and your instructor has a "
+        "reminder to grade it again.",
     ),
 }
 _HEAD_BYTES = 250  # of a page, with the digests of the grades that it shows

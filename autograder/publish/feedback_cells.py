@@ -84,7 +84,7 @@ def cells_of(
     return cells
 
 
-_LEFT_OUT = "This cell is left out because the page would be too long. Your notebook has it."
+_LEFT_OUT = "This cell is not shown because the page would be too long. It is in your notebook."
 
 
 def _size(shown: Mapping[str, Any]) -> int:

@@ -225,29 +225,30 @@ def _advice(
     answers: _Answers, mean_share: float | None, discrimination: float | None, *, is_small: bool
 ) -> Iterable[str]:
     if mean_share is None:
-        yield "Left out." if answers.is_left_out else "Nobody was judged on it yet."
+        yield "Left out." if answers.is_left_out else "No student has been judged on it yet."
         return
     judged = len(answers.shares)
     if judged < _FEWEST:
         if not is_small:  # the page says so once for a small class
-            yield f"Fewer than {_FEWEST} were judged, so read the figures with care."
+            yield f"Fewer than {_FEWEST} students were judged, so read the figures with care."
     elif mean_share > _EASY:
-        yield "Nearly everybody has it: shorten it, or leave it as a warm-up."
+        yield "Nearly every student solves it: shorten it, or leave it as a warm-up."
     elif mean_share < _HARD:
-        yield "Few have it: add a worked example or a self-check, or go through it in class."
+        yield "Few students solve it: add a worked example or a self-check, or go through it in "
+        "class."
     if discrimination is not None and discrimination < _POOR and mean_share <= _EASY:
         yield (
-            "Students who do well elsewhere do no better here: look for an ambiguous text, or for "
-            "a correct answer that is judged incorrect."
+            "Students who do well elsewhere do no better here: look for ambiguous text, or for a "
+            "correct answer that is judged incorrect."
         )
     for name, count in answers.mistakes.most_common(1):
         if count >= _COMMON * judged and judged >= _FEWEST:
-            yield f"{count} of {judged} made the same mistake ({name}): show it in class."
+            yield f"{count} of {judged} students made the same mistake ({name}): show it in class."
     wrong = answers.unnamed + answers.mistakes.total()
     if answers.unnamed > _UNNAMED * wrong and answers.unnamed >= 3:
         yield (
-            f"{answers.unnamed} of {wrong} incorrect answers match no mistake that the task knows: "
-            "read some, and add what they have in common to the task's mistakes."
+            f"{answers.unnamed} of {wrong} incorrect answers match no known mistake: read some, "
+            "and add what they have in common to the task's mistakes."
         )
 
 

@@ -76,7 +76,7 @@ _KINDS: dict[Kind, tuple[str, str]] = {
 }
 _WHY = {
     "manual": "It needs manual grading.",
-    "second_look": "The manual points were given for work other than what counts now.",
+    "second_look": "The manual points are for different work from the work that counts now.",
     "needs_gpu": "The grading machine has no GPU.",
     "needs_isolation": "The grading machine has no Linux namespaces.",
 }

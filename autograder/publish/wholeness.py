@@ -30,7 +30,7 @@ def require_whole(out: OutFolder) -> None:
     if record.settings and not is_there(out.semester):
         raise ValueError(
             f"{out.semester} is missing, but the grades here depend on its rules; restore it from "
-            "a backup, or create an empty file if no rules are to apply any more"
+            "a backup, or create an empty file if no rules apply any longer"
         )
     if is_there(out.gradebook):
         from autograder.store.gradebook_file import require_gradebook  # slow to import

@@ -58,7 +58,7 @@ def explain(
     lab = find_task(task_id, course, rules)[0].name
     key = SubmissionKey(student, lab)
     if Journal(out).verdicts(key) is None:
-        raise ValueError(f"{out} has no result of {student} in {lab}; {_hint(out, key)}")
+        raise ValueError(f"{out} has no result for {student} in {lab}; {_hint(out, key)}")
     told = pool.alone(partial(_explained, out, secret, course, rules, whole), (student, task_id))
     if isinstance(told, pool.Failure):
         return f"{student}, {task_id}: this can't be explained. {told.reason}"
@@ -114,11 +114,11 @@ def _lines(
     yield f"{result.student}, {task.id}: {_told(verdict)}"
     if waived is not None:
         yield f"Waived, so it counts as {points(verdict.max_points)} points: {waived}"
-    yield f"Said to the student: {verdict.message}"
+    yield f"Message to the student: {verdict.message}"
     yield from _code(task, result)
     answers = journal.answers(result.key).get(task.id)
     if answers is None:
-        yield "It rests on no answers: the task's probe was not run."
+        yield "There are no answers: the task's probe didn't run."
         return
     cases = drawn_again(task, secret, journal, result)
     if cases is None:
@@ -126,7 +126,7 @@ def _lines(
         return
     again = judge_safely(task, cases, answers)
     same = "the same verdict" if again == verdict else f"another verdict: {_told(again)}"
-    yield f"Judged again from the kept answers: {same}."
+    yield f"Judged again from the recorded answers: {same}."
     short = False
     for number, (case, answer) in enumerate(zip(cases, answers, strict=True), start=1):
         found, is_correct = _found(task, case, answer)

@@ -154,8 +154,8 @@ def remarks(proposal: Proposal) -> list[str]:
         f"Judged again: {plural(proposal.judged.total(), 'verdict')}, without running any code."
     ]
     lines += [
-        f"{task}: {plural(count, 'verdict')} kept, since the lab has changed; `autograder regrade` "
-        "grades again."
+        f"{task}: {plural(count, 'verdict')} kept, because the lab has changed; `autograder "
+        "regrade` grades again."
         for task, count in sorted(proposal.stale.items())
     ]
     lines += [

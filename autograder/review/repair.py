@@ -97,8 +97,8 @@ def repair(out: OutFolder, course: Course) -> Repair:
     if not shown_is_known and (manual := manual_in(out)):
         put_up_again(out, manual)
         work.lost.append(
-            f"{SHOWN.path(out)} couldn't be rebuilt, so it is unknown which work was submitted "
-            "again; all manual grades are flagged for a second look in Formgrader"
+            f"{SHOWN.path(out)} couldn't be rebuilt, so the grader can't tell which work was "
+            "submitted again; it flags all manual grades for a second look in Formgrader"
         )
     return work
 
@@ -117,8 +117,8 @@ def _require_same_questions(out: OutFolder, course: Course, labs: set[str]) -> N
         now = {question.id for question in questions_of([lab], course)[lab]}
         if then and then != now:
             raise ValueError(
-                f"{out} holds grades of {lab} from when it had other questions "
-                f"({', '.join(sorted(then ^ now))}); give --course the course as it was then"
+                f"{out} contains grades of {lab} from when it had other questions "
+                f"({', '.join(sorted(then ^ now))}); with --course, name the course as it was then"
             )
 
 
@@ -251,8 +251,8 @@ def _mend_gradebook(work: Repair) -> None:
     out, record = work.out, published(work.out)
     if any(place.name.startswith(out.gradebook.name) for place in work.moved):
         work.lost.append(
-            f"{out.gradebook} couldn't be read at all; manual grades are those of its last copy, "
-            "so enter again in Formgrader any that were given since the last command"
+            f"{out.gradebook} couldn't be read at all. Manual grades come from its last copy, so "
+            "enter again in Formgrader any that you gave since the last command"
         )
     elif not is_there(out.gradebook):
         work.rebuilt.append(

@@ -183,7 +183,7 @@ def _table_in(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ValueError(
             f"{path} can't be read ({error.strerror}); expected a text file with your rules. "
-            "Restore it from a backup, or remove it if no rules are to apply."
+            "Restore it from a backup, or remove it if no rules apply."
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(

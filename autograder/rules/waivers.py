@@ -39,7 +39,7 @@ def _waived(lab: str, verdict: Verdict, given: Mapping[str, str]) -> Verdict:
     reason = given.get(full_id(lab, verdict.task))
     if reason is None:
         return verdict
-    message = f"Waived, so everybody gets full points: {reason}"
+    message = f"Waived, so everyone gets full points: {reason}"
     return Verdict(
         task=verdict.task,
         status="right",

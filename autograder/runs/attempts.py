@@ -98,8 +98,8 @@ def settle_again(room: Classroom, semester: Semester) -> list[str]:
     folders = sorted({r.folder for r in semester.receipts if r.lab == room.lab})
     if not folders:
         return [
-            f"{room.lab}: {room.out.attempts_folder} holds attempts, but no receipt says which of "
-            "them counts; restore the receipts, and repair again"
+            f"{room.lab}: {room.out.attempts_folder} contains attempts, but no receipt says which "
+            "attempt counts; restore the receipts, then repair again"
         ]
     graded = []
     for folder in folders:

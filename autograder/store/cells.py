@@ -50,7 +50,7 @@ def save_cells(out: OutFolder, lab: str, sources: Mapping[str, Mapping[str, Any]
         for name, source in sources.items():
             if not _save_notebook(session, assignment, name, source):
                 raise ValueError(
-                    f"{out.gradebook} holds submissions of {lab} from when the lab had other "
+                    f"{out.gradebook} contains submissions of {lab} from when the lab had other "
                     "cells; grade into a new folder"
                 )
 

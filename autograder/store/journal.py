@@ -102,7 +102,7 @@ class Journal:
         """Replace a submission's result and terms; its answers stay."""
         read = self._read(result.key)
         if read is None:
-            raise KeyError(f"the journal has no entry of {result.key}")
+            raise KeyError(f"the journal has no entry for {result.key}")
         head, rest = read
         light = result_to_dict(dataclasses.replace(result, notebook=None))
         head |= {"key": head["key"] | {"terms": dict(terms)}, "result": light}

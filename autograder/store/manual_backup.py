@@ -150,8 +150,8 @@ def merged(
         old = whole.get(key, Manual())
         other = [cell for cell, value in new.points.items() if old.points.get(cell) != value]
         doubts += [
-            f"{key}: the damaged gradebook has {new.points[cell]:g} points for {cell}, "
-            f"and its last copy {_told(old.points.get(cell))}; look again in Formgrader"
+            f"{key}: the damaged gradebook has {new.points[cell]:g} points for {cell}, but its "
+            f"last copy has {_told(old.points.get(cell))}; check it in Formgrader"
             for cell in other
         ]
         whole[key] = Manual(

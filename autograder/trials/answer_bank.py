@@ -73,7 +73,9 @@ def read_bank(folder: Path, lab: Lab) -> list[Entry]:
         if path.name.startswith((".", "__")):
             continue
         if path.stem not in tasks:
-            problems.append(f"{path} answers no task of {lab.name}: those are {', '.join(tasks)}")
+            problems.append(
+                f"{path} answers no task of {lab.name}; its tasks are {', '.join(tasks)}"
+            )
             continue
         for place, heading, text in _answers(path):
             try:

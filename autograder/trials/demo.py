@@ -25,7 +25,7 @@ def prepare(out: Path, students: int, seed: int, course: Course, *, has_gpu: boo
     """
     class_ = ClassFolder(out / "class")
     if out.exists() and any(out.iterdir()) and not class_.truth.is_file():
-        raise FileExistsError(f"{out} holds other files; give a new folder for the demo's class")
+        raise FileExistsError(f"{out} contains other files; give a new folder for the demo's class")
     shutil.rmtree(out, ignore_errors=True)
     labs = [find_lab(name) for name in lab_names()]
     sample_class(labs, students, seed, class_.path, course.bank, course.releases, has_gpu=has_gpu)

@@ -152,7 +152,7 @@ def _answer_manual_questions(notebook: Notebook) -> None:
     for cell in notebook["cells"]:
         marks = cell["metadata"].get("nbgrader", {})
         if marks.get("grade") and marks.get("solution"):
-            cell["source"] = "An invented student's answer in words."
+            cell["source"] = "A sample student's prose answer."
 
 
 def _answers(

@@ -545,7 +545,7 @@ def test_other_notebooks_and_strangers_are_told_of(room: Class) -> None:
     folder.parent.rename(aside := room.submitted.with_name("aside"))
     left = on_class(room, "grade")
     assert left["remarks"][0].startswith(
-        f"{LAB01}: taken in earlier, but not in {room.submitted} now, so not counted: ada."
+        f"{LAB01}: collected earlier but no longer in {room.submitted}, so not counted: ada."
     )
     sent = read(command(room, "export", room.out, "--json"))
     with zipfile.ZipFile(sent["paths"]["feedback_zip"]) as pages:

@@ -219,7 +219,7 @@ def test_answers_to_other_questions_are_not_judged(room, capsys, monkeypatch):
     )
     status, said, _ = command(room, capsys, "rejudge", room.out)
     assert status == 0
-    assert f"{SEARCH}: 2 verdicts kept, since the lab has changed; `autograder regrade`" in said
+    assert f"{SEARCH}: 2 verdicts kept, because the lab has changed; `autograder regrade`" in said
     assert "No score changes." in said
     assert room.row("ada")["score"] == "4"
 
@@ -246,7 +246,7 @@ def test_a_verdict_is_explained(room, capsys, no_code):
     assert status == 0
     assert said.startswith(f"lin, {SEARCH}: incorrect, 0 of 4 points")
     assert "    def largest_micro_batch(run, upper): return -upper" in said
-    assert "Judged again from the kept answers: the same verdict." in said
+    assert "Judged again from the recorded answers: the same verdict." in said
     assert "(fixed, never shown)" in said
     assert "secret:  {'fits': " in said
     _, correct, _ = command(room, capsys, "explain", room.out, "ada", SEARCH)

@@ -363,7 +363,7 @@ def test_files_are_there_by_user_ids_too_and_nothing_else_is(ordinary: dict[str,
     assert here in shown
     assert "REACHED" not in shown
     assert "SHADOWED" not in json.dumps(ordinary)
-    link = "Files beside the notebooks that weren't read: link (a link)."
-    instead = "Submitted too, but the course's own was used: data.csv."
+    link = "Files submitted with the notebooks that weren't read: link (a link)."
+    instead = "Also submitted, but replaced by the course's own: data.csv."
     assert {link, instead} <= set(ordinary["right"]["notes"])
     assert [result["left"] for result in ordinary.values()] == [[], [], []]

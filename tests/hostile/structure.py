@@ -239,7 +239,7 @@ def _tar_of_devices() -> bytes:
 FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "zip-bomb": (_zip_bomb, "a zip archive"),
     "too-many-lists": (_too_many_lists, "structure is far larger"),
-    "too-deep": (_too_deep, "nested deeper"),
+    "too-deep": (_too_deep, "nested more deeply"),
     "too-large": (_too_large, "over 20 MiB"),
     "too-many-cells": (_too_many_cells, "cells; expected at most"),
     "too-much-code": (_too_much_code, "answers need far fewer"),

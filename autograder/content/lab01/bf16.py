@@ -220,22 +220,22 @@ to_bf16 = Task(
     judge=_judge,
     mistakes={
         "nan_overflows": "Adding 0x7FFF carries into the exponent and the sign: it turns NaN "
-        "0x7FFFFFFF into -0.0 and NaN 0x7F800001 into infinity. Handle NaN separately, by "
+        "0x7FFFFFFF into -0.0 and NaN 0x7F800001 into infinity. Handle NaN separately, with "
         "np.isnan: NaN equals nothing, not even itself.",
-        "nan_cut_to_inf": "A NaN whose payload lies in the lower half becomes infinity when that "
-        "half is cut off. Set a bit of the upper half, such as 0x40.",
-        "inf_is_nan": "Infinity became NaN: an exponent field of 255 is NaN only where the "
-        "fraction is not 0.",
+        "nan_cut_to_inf": "A NaN whose payload is in the lower half becomes infinity when you cut "
+        "that half off. Set a bit in the upper half, such as 0x40.",
+        "inf_is_nan": "Infinity became NaN: with an exponent field of 255, only a nonzero "
+        "fraction means NaN.",
         "ties_away": "Adding 0x8000 rounds every tie up. A tie goes to the pattern whose last bit "
         "is 0, so only odd upper halves go up.",
         "ties_toward_zero": "Adding 0x7FFF alone rounds every tie down. A tie goes to the pattern "
         "whose last bit is 0, so odd upper halves go up.",
         "truncates": "Cutting off the lower half rounds toward zero. Return the nearest bf16 "
         "number.",
-        "saturates": "Past the largest bf16 number, yours stays at that number; the nearest-even "
-        "rule gives infinity there.",
-        "lower_half": "Yours keeps the lower 16 bits. Sign, exponent and the fraction's leading "
-        "bits are in the upper 16.",
+        "saturates": "Above the largest bf16 number, your function returns that number; "
+        "round-to-nearest-even gives infinity there.",
+        "lower_half": "Your function keeps the lower 16 bits. The sign, the exponent and the "
+        "fraction's leading bits are in the upper 16.",
     },
     ban=NO_CASTS_NO_LOOPS,
 )

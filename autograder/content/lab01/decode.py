@@ -128,23 +128,23 @@ decode_fp32 = Task(
     mistakes={
         "no_hidden_one": "The leading 1 is missing: a normal number is (1 + fraction) times its "
         "power of two, though only the fraction is stored.",
-        "fraction_reversed": "The fraction's bits are weighed the wrong way round: its highest "
-        "bit, bit 22, is worth 1/2, its lowest, bit 0, is worth 2**-23.",
-        "subnormal_by_127": "Subnormal numbers are scaled by 2**-126, not 2**-127: exponent fields "
-        "0 and 1 share one power of two, so that there is no hole between them.",
+        "fraction_reversed": "You weight the fraction's bits in reverse: the highest, bit 22, is "
+        "worth 1/2, and the lowest, bit 0, is worth 2**-23.",
+        "subnormal_by_127": "Subnormal numbers are scaled by 2**-126, not 2**-127: exponent "
+        "fields 0 and 1 share a power of two, so there is no gap between them.",
         "bias_128": "The bias is 127, not 128: an exponent field of 127 stands for 2**0.",
         "subnormal_as_normal": "An exponent field of 0 has no leading 1: the value is the fraction "
         "alone times 2**-126.",
-        "subnormals_are_zero": "An exponent field of 0 is zero only where the fraction is 0 too. "
+        "subnormals_are_zero": "An exponent field of 0 means zero only if the fraction is also 0. "
         "With any other fraction it is a subnormal number, fraction * 2**-126.",
-        "specials_as_normal": "An exponent field of 255 isn't a power of two: with fraction 0 it "
-        "is infinity, with any other fraction NaN.",
-        "nan_is_inf": "An exponent field of 255 is infinity only where the fraction is 0. With any "
-        "other fraction it is NaN.",
-        "negative_zero_lost": "The pattern 0x80000000 is -0.0, which Python tells from 0.0: "
-        "math.copysign(1, -0.0) is -1.0.",
+        "specials_as_normal": "An exponent field of 255 doesn't stand for a power of two: with "
+        "fraction 0 it means infinity, with any other fraction NaN.",
+        "nan_is_inf": "An exponent field of 255 means infinity only if the fraction is 0. With "
+        "any other fraction it means NaN.",
+        "negative_zero_lost": "The pattern 0x80000000 is -0.0, which Python distinguishes from "
+        "0.0: math.copysign(1, -0.0) is -1.0.",
         "sign_of_inf_lost": "Infinity has a sign too: 0xFF800000 is -inf.",
-        "sign_lost": "Yours ignores bit 31, the sign.",
+        "sign_lost": "Your function ignores bit 31, the sign.",
     },
     ban=NO_CASTS,
 )

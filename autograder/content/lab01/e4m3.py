@@ -91,15 +91,15 @@ decode_e4m3 = Task(
     mistakes={
         "inf_as_ieee": "E4M3 has no infinity: exponent field 15 holds numbers up to 448, and "
         "only S.1111.111 is NaN.",
-        "top_all_nan": "Exponent field 15 is not all NaN in E4M3: it holds numbers up to 448, and "
-        "only S.1111.111 is NaN.",
+        "top_all_nan": "In E4M3, exponent field 15 isn't reserved for NaN: it holds numbers up to "
+        "448, and only S.1111.111 is NaN.",
         "nan_missing": "S.1111.111 is NaN, not 480.",
         "bias_8": "The bias is 2**3 - 1 = 7, not 8.",
-        "as_e5m2": "Yours reads 5 exponent bits and 2 mantissa bits: that is E5M2.",
+        "as_e5m2": "Your function reads 5 exponent bits and 2 mantissa bits, which is E5M2.",
         "subnormal_by_7": "Subnormal numbers are scaled by 2**-6, as exponent field 1 is.",
         "subnormal_as_normal": "Exponent field 0 has no leading 1.",
-        "negative_zero_lost": "0b10000000 is -0.0, which Python tells from 0.0.",
-        "sign_lost": "Yours ignores bit 7, the sign.",
+        "negative_zero_lost": "0b10000000 is -0.0, which Python distinguishes from 0.0.",
+        "sign_lost": "Your function ignores bit 7, the sign.",
     },
     ban=NO_CASTS,
 )

@@ -194,33 +194,33 @@ encode_fp32 = Task(
         form=_pattern,
     ),
     mistakes={
-        "truncates": "Your code cuts off the surplus bits. The exercise needs the nearest fp32 "
-        "number, which is just as often the one above.",
-        "ties_away": "Halfway between two fp32 numbers, yours takes the one farther from zero. The "
-        "rule is ties to even: take the one whose last bit is 0.",
-        "adds_half": "int(y + 0.5) rounds every tie up, and since y + 0.5 is itself rounded, some "
-        "numbers just below a tie too. The rule is ties to even, as in round(y).",
-        "ties_toward_zero": "Halfway between two fp32 numbers, yours takes the one nearer to zero. "
-        "The rule is ties to even: take the one whose last bit is 0.",
-        "carry_lost": "A significand that rounds up to 2.0 has to add 1 to the exponent; yours "
-        "loses that carry, and gives half the value.",
-        "saturates": "Past the largest fp32 number, yours stays at that number. From 2**128 - "
-        "2**103 on, half a gap above the largest, the nearest-even rule gives infinity.",
-        "inf_above_max": "Yours gives infinity for anything above the largest fp32 number. Less "
-        "than half a gap above it, the largest number is still the nearest.",
+        "truncates": "Your code cuts off the extra bits. Return the nearest fp32 number, which is "
+        "just as often the one above.",
+        "ties_away": "Halfway between two fp32 numbers, your function takes the one farther from "
+        "zero. The rule is ties to even: take the one whose last bit is 0.",
+        "adds_half": "int(y + 0.5) rounds every tie up. Because y + 0.5 is itself rounded, it "
+        "also rounds up some numbers just below a tie. The rule is ties to even, as in round(y).",
+        "ties_toward_zero": "Halfway between two fp32 numbers, your function takes the one closer "
+        "to zero. The rule is ties to even: take the one whose last bit is 0.",
+        "carry_lost": "A significand that rounds up to 2.0 must add 1 to the exponent; your "
+        "function loses this carry and returns half the value.",
+        "saturates": "Above the largest fp32 number, your function returns that number. From "
+        "2**128 - 2**103 on, half a gap above the largest, round-to-nearest-even gives infinity.",
+        "inf_above_max": "Your function returns infinity for anything above the largest fp32 "
+        "number. Less than half a gap above it, that number is still the nearest.",
         "subnormals_flushed": "Numbers below 2**-126 are not zero yet: down to 2**-149 they are "
         "subnormal, with exponent field 0 and no leading 1.",
-        "smallest_flushed": "Below the smallest number, 2**-149, yours is always 0. Down to half "
-        "of it, 2**-150, a value is nearer to the smallest number than to 0.",
+        "smallest_flushed": "Below the smallest number, 2**-149, your function always returns 0. "
+        "A value above half of it, 2**-150, is closer to the smallest number than to 0.",
         "subnormal_by_127": "Subnormal numbers are counted in steps of 2**-149 = 2**-126 / 2**23, "
         "not 2**-150.",
         "bias_128": "The bias is 127, not 128: 1.0 has the exponent field 127.",
-        "negative_zero_lost": "-0.0 == 0.0 holds, and yet -0.0 has its own pattern, 0x80000000. "
+        "negative_zero_lost": "-0.0 == 0.0 is True, but -0.0 has its own pattern, 0x80000000. "
         "math.copysign(1.0, x) tells them apart.",
-        "zero_by_frexp": "Zero has no leading 1, and no power of two belongs to it: "
-        "math.frexp(0.0) is (0.0, 0). Handle it separately; its pattern is the sign alone.",
-        "nan_is_inf": "NaN needs a fraction other than 0; with fraction 0 the pattern is infinity.",
-        "sign_lost": "The sign is not written to bit 31.",
+        "zero_by_frexp": "Zero has no leading 1 and no power of two: math.frexp(0.0) is (0.0, 0). "
+        "Handle it separately; its pattern is the sign bit alone.",
+        "nan_is_inf": "NaN needs a nonzero fraction; with fraction 0 the pattern is infinity.",
+        "sign_lost": "You don't write the sign to bit 31.",
     },
     ban=NO_CASTS,
 )

@@ -81,14 +81,14 @@ find_the_leak = leak_task(
         large=_large,
         most_bytes=halves_bound,
         mistakes={
-            "loads_all": "You hold all whole tensors at once. Load one, keep its half, and free it "
-            "before the next.",
-            "keeps_storage": "What you keep is a view: it keeps the storage of the whole tensor "
-            "alive, however little of it you use. Copy the half, with `.clone()` for example.",
+            "loads_all": "You hold all whole tensors at once. Load one, keep its upper half, and "
+            "free it before you load the next.",
+            "keeps_storage": "You keep a view, which keeps the whole tensor's storage alive, "
+            "however little of it you use. Copy the half, for example with `.clone()`.",
             "lower_halves": "Those are the lower halves. The upper half of each number is the "
             "second of its two 16-bit integers.",
-            "rounds": "Yours rounds to the nearest bf16; the given code cuts off. Return the "
-            "same values.",
+            "rounds": "Your function rounds to the nearest bf16 number; the given code truncates. "
+            "Return the same values.",
         },
         mutants={"lower_halves": _lower_halves, "rounds": _rounded_halves},
         leaks={

@@ -132,18 +132,18 @@ integer_value = Task(
     mistakes={
         "ones_complement": "In two's complement the highest bit is worth -2**(width - 1): "
         "subtract 2**width where it is set, not 2**width - 1.",
-        "twos_as_sign_magnitude": "Your two's complement reads the sign and then the magnitude, "
-        "which is the other encoding. Here the highest bit is worth -2**(width - 1), and all "
-        "others keep their worth.",
-        "sign_magnitude_as_twos": "Your sign-magnitude gives two's complement. Here the highest "
-        "bit is the sign alone, and the others are the magnitude.",
+        "twos_as_sign_magnitude": "Your two's complement is sign-magnitude. In two's complement "
+        "the highest bit is worth -2**(width - 1), and all other bits keep their worth.",
+        "sign_magnitude_as_twos": "Your sign-magnitude is two's complement. In sign-magnitude the "
+        "highest bit is only the sign, and the other bits are the magnitude.",
         "sign_bit_counted": "The sign bit is part of your magnitude. Clear it first.",
-        "always_8_bits": "The sign is bit `width - 1`, which is bit 7 only where width is 8.",
-        "known_widths_only": "Yours is right for 8, 16 and 32 bits only. width may be any number: "
-        "the sign is bit `width - 1`.",
-        "unknown_encoding_taken": "Any other encoding has to raise ValueError, "
-        "or a misspelt one silently gives a wrong number.",
-        "unknown_encoding_none": "Any other encoding has to raise ValueError; yours returns None.",
+        "always_8_bits": "The sign is bit `width - 1`, which is bit 7 only if width is 8.",
+        "known_widths_only": "Your function is correct for 8, 16 and 32 bits only. width may be "
+        "any number: the sign is bit `width - 1`.",
+        "unknown_encoding_taken": "Raise ValueError for any other encoding; otherwise a misspelt "
+        "one silently gives a wrong number.",
+        "unknown_encoding_none": "Raise ValueError for any other encoding; your function returns "
+        "None.",
     },
     ban=C_INTEGERS,
 )
@@ -194,17 +194,17 @@ fixed_point_value = Task(
         write=lambda bits, width, f: f"fixed_point_value(0b{bits:0{width}b}, {width}, {f})",
     ),
     mistakes={
-        "unsigned": "The pattern is in two's complement: its highest bit is worth a negative "
-        "amount.",
-        "sign_magnitude": "The pattern is in two's complement, but yours reads sign and magnitude.",
+        "unsigned": "The pattern is in two's complement: its highest bit has a negative worth.",
+        "sign_magnitude": "The pattern is in two's complement, but you read it as sign and "
+        "magnitude.",
         "fraction_dropped": "Shifting right, or //, drops the fraction. Divide by "
         "2**fraction_bits with /.",
-        "scaled_up": "Divide by 2**fraction_bits; yours multiplies.",
-        "integer_bits_as_fraction": "fraction_bits counts the bits after the point; yours counts "
-        "those before it.",
-        "decimal_point": "Each bit after the point is worth half the one before: divide by "
-        "2**fraction_bits, not by a power of ten.",
-        "always_8_bits": "The sign is bit `width - 1`, which is bit 7 only where width is 8.",
+        "scaled_up": "Divide by 2**fraction_bits; you multiply.",
+        "integer_bits_as_fraction": "fraction_bits is the number of bits after the point; you "
+        "treat it as the number before it.",
+        "decimal_point": "Each bit after the point is worth half as much as the bit before it: "
+        "divide by 2**fraction_bits, not by a power of ten.",
+        "always_8_bits": "The sign is bit `width - 1`, which is bit 7 only if width is 8.",
     },
     ban=C_INTEGERS,
 )

@@ -104,21 +104,21 @@ format_limits = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "max_takes_top_exponent": "The highest exponent field, all ones, is kept for infinity and "
-        "NaN. The largest number has the one below it.",
+        "max_takes_top_exponent": "The highest exponent field, all ones, is reserved for infinity "
+        "and NaN. The largest number has the exponent field below it.",
         "max_without_fraction": "The largest number has a fraction of all ones, so it is nearly "
         "twice its power of two: (2 - 2**-m) * 2**bias.",
         "max_is_next_power": "Your max is one gap too high: a fraction of all ones is 1 - 2**-m, "
         "not 1.",
         "half_epsilon": "Here epsilon is the gap above 1, 2**-m. Half of it is the largest "
-        "rounding error, which some books call epsilon too.",
+        "rounding error, which some books also call epsilon.",
         "double_epsilon": "The gap above 1 is 2**-m: m bits are stored besides the leading 1.",
-        "subnormal_is_normal": "The smallest subnormal number has a fraction of 1 in its last "
-        "place: 2**-m times the smallest normal number.",
+        "subnormal_is_normal": "The smallest subnormal number's fraction has a 1 in its last "
+        "place: it is 2**-m times the smallest normal number.",
         "subnormal_from_exponent_0": "Subnormal numbers share the power of two of exponent field "
         "1: their smallest is 2**(1 - bias - m).",
-        "normal_from_exponent_0": "The smallest normal number has exponent field 1, since 0 marks "
-        "the subnormal ones: it is 2**(1 - bias).",
+        "normal_from_exponent_0": "The smallest normal number has exponent field 1, because 0 "
+        "marks subnormal numbers: it is 2**(1 - bias).",
         "bias_is_power": "The bias is 2**(e - 1) - 1: 127 for 8 exponent bits, 15 for 5.",
     },
 )

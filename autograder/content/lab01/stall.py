@@ -154,25 +154,25 @@ stall_value = Task(
         write=lambda step, e, m: f"stall_value({step!r}, {e}, {m})",
     ),
     mistakes={
-        "step_rounded": "The step stays exact: only each sum is rounded. Yours rounds the step to "
-        "the format first.",
-        "ties_move_on": "A step of exactly half a gap is a tie. At a power of two the sum is even, "
-        "so the tie goes back to it, and the sum stalls there.",
-        "whole_gap": "Yours stalls where the gap outgrows the step. It has to outgrow twice the "
-        "step: more than half a gap still rounds up.",
+        "step_rounded": "The step stays exact; only sums are rounded. You round the step to the "
+        "format first.",
+        "ties_move_on": "A step of exactly half a gap is a tie. A power of two is even, so the "
+        "tie rounds back to it, and the sum stalls there.",
+        "whole_gap": "Your sum stalls where the gap exceeds the step. It must exceed twice the "
+        "step, because more than half a gap still rounds up.",
         "step_below_gap": "`step < gap` is not the rule: a step of more than half a gap still "
-        "rounds up, at 0 as well as at any power of two. Compare with half the gap.",
-        "whole_gap_underflow": "The first addition is lost only up to half the smallest number; "
-        "above that it rounds up to it.",
-        "subnormals_flushed": "Below the smallest normal number there are subnormal ones, so a "
-        "small step is not lost there yet.",
+        "rounds up, at 0 and at every power of two. Compare the step with half the gap.",
+        "whole_gap_underflow": "The first addition is lost only if the step is at most half the "
+        "smallest number; a larger step rounds up to that number.",
+        "subnormals_flushed": "Below the smallest normal number there are subnormal numbers, so a "
+        "small step isn't lost there yet.",
         "no_underflow": "A step of at most half the smallest number is lost at once: the sum stays "
         "at 0.0.",
         "no_overflow": "Where the sum would stall above the largest number, it overflows: inf.",
         "stays_at_max": "The largest number plus a step of half a gap or more is inf.",
         "formula_without_limits": "Your formula ignores both the smallest number (a step of at "
         "most half of it gives 0.0) and the largest (a sum beyond it is inf).",
-        "not_a_power_of_two": "The gap doubles at powers of two only, so the sum goes on to the "
+        "not_a_power_of_two": "The gap doubles only at powers of two, so the sum continues to the "
         "next one.",
     },
 )

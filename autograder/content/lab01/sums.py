@@ -32,7 +32,7 @@ _NO_OTHER_SUM = Ban(
         {"builtins.sum", "math.fsum", "math.sumprod", "operator.matmul", "itertools.accumulate"}
         | {"decimal", "fractions", "statistics", "torch", "einops"}
     ),
-    reason="Only add(a, b) may add here: a sum from elsewhere tells you where to end up.",
+    reason="Here only add(a, b) may add: a sum computed elsewhere would tell you the result.",
 )
 
 
@@ -103,7 +103,9 @@ def _judge_value(x: Half, value: float, sums: Half, which: str) -> Finding:
         ok = value == 0 and len(sums) == 0
         return Finding(ok, f"{which}expected 0.0 without an addition.", ("empty_array",))
     if len(sums) > 4 * len(x):
-        said = f"{which}expected at most {4 * len(x)} additions, but it made {len(sums)}."
+        said = (
+            f"{which}expected at most {4 * len(x)} additions, but your function made {len(sums)}."
+        )
         return Finding(False, said, ("too_many_additions",))
     if value not in sums.astype(float):
         said = f"{which}you returned {value!r}, but no call of add returned this number."
@@ -201,20 +203,21 @@ careful_sum = Task(
     ban=_NO_OTHER_SUM,
     mistakes={
         "pairs": "A tree of additions loses up to half a gap at each of its log2(n) levels, and "
-        "there are arrays where all these losses add up. Carry what each addition loses instead.",
-        "sorted_first": "Sorting helps where sizes differ, but a thousand equal numbers stall all "
-        "the same. Carry what each addition loses to the next one.",
+        "for some arrays these losses add up. Carry each addition's loss to the next addition "
+        "instead.",
+        "sorted_first": "Sorting helps if sizes differ, but a thousand equal numbers still stall. "
+        "Carry each addition's loss to the next addition.",
         "one_after_another": "Adding one element after another stalls: once the sum is large, "
-        "small elements are less than half a gap. Carry what each addition loses to the next one.",
-        "loss_summed_apart": "Yours adds up in float16 what the additions lose, and gives it back "
-        "at the end. That second sum grows and stalls too; give each loss back at once.",
-        "compensation_added": "Mind the sign: (t - total) - y is what t has too much, so it is "
-        "taken from the next element, not added to it.",
+        "small elements are less than half a gap. Carry each addition's loss to the next addition.",
+        "loss_summed_apart": "You sum the additions' losses in float16 and add this sum at the "
+        "end. It grows and stalls too; add each loss back at the next addition.",
+        "compensation_added": "Mind the sign: (t - total) - y is the excess in t, so subtract it "
+        "from the next element instead of adding it.",
         "too_many_additions": "Use at most 4 additions per element.",
-        "one_element_not_added": "The result has to be a sum that add returned, for an array of "
-        "one element too: add(x[0], 0).",
-        "not_by_add": "The result has to be a sum that add returned.",
+        "one_element_not_added": "The result must be a sum that add returned, even for an array "
+        "of one element: add(x[0], 0).",
+        "not_by_add": "The result must be a sum that add returned.",
         "empty_array": "The sum of no elements is 0.0, without an addition.",
-        "no_number": "The result has to be a number.",
+        "no_number": "The result must be a number.",
     },
 )

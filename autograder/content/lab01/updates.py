@@ -166,25 +166,25 @@ update_lost = Task(
         write=lambda param, update, e, m: f"update_lost({param!r}, {update!r}, {e}, {m})",
     ),
     mistakes={
-        "inputs_not_rounded": "param and update are stored in the format, so both are rounded to "
-        "it before they are added.",
-        "infinity_moves": "An infinite param that stays infinite has not moved. Compare with ==, "
-        "for inf - inf is NaN, not 0.",
-        "compared_with_unrounded": "Compare with the rounded param. The one you were given may "
-        "not be in the format, and then nothing ever equals it.",
-        "half_gap_only": "Half a gap is not the whole rule: a tie moves on from an odd number, and "
-        "just below a power of two the gap is half as wide.",
-        "whole_gap": "Yours treats any update up to a whole gap as lost; more than half a gap "
+        "inputs_not_rounded": "param and update are stored in the format, so round both to it "
+        "before you add them.",
+        "infinity_moves": "An infinite param that stays infinite hasn't moved. Compare with ==, "
+        "because inf - inf is NaN, not 0.",
+        "compared_with_unrounded": "Compare with the rounded param. The param you were given may "
+        "not be in the format, and then no result equals it.",
+        "half_gap_only": "Half a gap is not the whole rule: a tie moves away from an odd number, "
+        "and just below a power of two the gap is half as wide.",
+        "whole_gap": "You treat every update of up to a whole gap as lost; more than half a gap "
         "rounds to the neighbour.",
-        "negative_always_lost": "A negative update counts by its size.",
-        "less_than_epsilon": "epsilon * param is about one gap, and varies within a power of two "
-        "where the gap does not. Round the sum to the format instead.",
-        "no_overflow": "Values past the format's largest number are infinity, and infinity plus "
-        "anything finite is infinity: yours continues with finite numbers there.",
-        "no_subnormals": "Below the smallest normal number the gap stays the same; yours goes on "
+        "negative_always_lost": "A negative update counts by its absolute value.",
+        "less_than_epsilon": "epsilon * param is only about one gap: it varies between powers of "
+        "two, and the gap doesn't. Round the sum to the format instead.",
+        "no_overflow": "Values above the format's largest number are infinity, and infinity plus "
+        "anything finite is infinity; your function continues with finite numbers there.",
+        "no_subnormals": "Below the smallest normal number the gap stays the same; you keep "
         "halving it at every power of two.",
-        "subnormals_flushed": "Below the smallest normal number there are subnormal ones; yours "
-        "takes them for zero.",
-        "in_binary64": "Yours adds in Python's 64 bits. Round the sum to the format.",
+        "subnormals_flushed": "Below the smallest normal number there are subnormal numbers; you "
+        "treat them as zero.",
+        "in_binary64": "You add in Python's 64-bit floats. Round the sum to the format.",
     },
 )

@@ -115,11 +115,11 @@ activation_elements = Task(
         "linear_weight": "n x p is the linear layer's weight, a parameter. Its output is an "
         "activation, bs x m x p.",
         "linear_all_four": "You multiply all four dimensions, which counts multiplications. The "
-        "output has no n any more: it was summed over.",
-        "conv_without_channels": "A convolution puts out nc channels, each with wo x ho elements.",
+        "output has no dimension n, because the layer sums over it.",
+        "conv_without_channels": "A convolution outputs nc channels, each with wo x ho elements.",
         "without_batch": "Every example of the batch has its own activations: multiply by bs.",
-        "unknown_op_taken": "Any other op has to raise ValueError.",
-        "unknown_op_none": "Any other op has to raise ValueError; yours returns None.",
+        "unknown_op_taken": "Raise ValueError for any other op.",
+        "unknown_op_none": "Raise ValueError for any other op; your function returns None.",
     },
 )
 
@@ -176,11 +176,11 @@ boundary_bytes = Task(
         "exactly, and return bytes.",
         "in_gb": "Your answer is in GB (10**9 bytes). Return bytes; units are for printing.",
         "in_gib": "Your answer is in GiB (2**30 bytes). Return bytes; units are for printing.",
-        "elements": "You count elements. Multiply by the bytes of an element.",
-        "float_product": "You multiply floats, and beyond 2**53 a float doesn't hold every whole "
-        "number. Multiply integers.",
+        "elements": "You count elements. Multiply by the bytes per element.",
+        "float_product": "You multiply floats, and floats above 2**53 can't represent every "
+        "integer. Multiply integers.",
         "one_layer": "That is one layer's boundary. There are n_layers of them.",
-        "one_boundary_more": "Count one boundary per layer, n_layers in all; you count one more.",
-        "one_boundary_less": "Count one boundary per layer, n_layers in all; you count one less.",
+        "one_boundary_more": "Count one boundary per layer, so n_layers; you count one too many.",
+        "one_boundary_less": "Count one boundary per layer, so n_layers; you count one too few.",
     },
 )

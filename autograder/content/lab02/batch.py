@@ -156,26 +156,28 @@ largest_batch = Task(
     mistakes={
         "budget_excluded": "A batch that needs exactly the budget fits: <=, not <.",
         "at_least_one": "If not even one sequence fits, the answer is 0.",
-        "below_zero": "If the parameters alone exceed the budget, the answer is 0, not less.",
+        "below_zero": "If the parameters alone exceed the budget, the answer is 0, not a negative "
+        "number.",
         "rounded_up": "Round down: part of another sequence doesn't fit.",
         "bytes_2": "You count 2 bytes per parameter, the weights alone. Training takes 16.",
         "bytes_12": "You count 12 bytes per parameter. The convention here is 16: weights 2, "
         "gradients 2, fp32 weights 4, two moments of 4.",
-        "bytes_18": "You count 18 bytes per parameter: that is with gradients in fp32. The "
+        "bytes_18": "You count 18 bytes per parameter, which assumes gradients in fp32. The "
         "convention here is 16: weights 2, gradients 2, fp32 weights 4, two moments of 4.",
         "bytes_20": "You count 20 bytes per parameter. The convention here is 16: weights 2, "
         "gradients 2, fp32 weights 4, two moments of 4.",
-        "head_untied": "You count the head as a matrix of its own. It is tied: it *is* the token "
-        "embedding, which you count already.",
-        "default_context": "Take vocab and context from the shape; you use GPT-3's for all models.",
+        "head_untied": "You count the head as a separate matrix. It is tied: it *is* the token "
+        "embedding, which you already count.",
+        "default_context": "Take vocab and context from the shape; you use GPT-3's values for all "
+        "models.",
         "context_left_out": "Take context from the shape, too; you use 2048 for all models.",
         "seq_for_context": "The position embedding has a vector for each of the shape's context "
         "positions, however long the sequences are; you count seq of them.",
         "one_layer": "Each layer keeps its activations: multiply by n_layers.",
-        "flash": "Attention is standard here, so its probabilities are kept, too: 5as^2b bytes per "
-        "layer.",
-        "divides_floats": "You divide with /, and beyond 2**53 a float doesn't hold every whole "
-        "number. Divide with //.",
-        "seq_cut_to_context": "Take seq as it is given, even where it exceeds the context.",
+        "flash": "Attention is standard here, so its probabilities are saved too: 5as^2b bytes "
+        "per layer.",
+        "divides_floats": "You divide with /, and floats above 2**53 can't represent every "
+        "integer. Divide with //.",
+        "seq_cut_to_context": "Use seq as given, even if it exceeds the context.",
     },
 )

@@ -129,20 +129,20 @@ find_the_leak = leak_task(
         large=lambda rng: _sizes(rng, int(rng.integers(28, 32)), 512, 128),
         most_bytes=losses_bound,
         mistakes={
-            "graphs_stay": "Each loss still has its graph, which holds what its batch saved for "
-            "backward. Take the number with `.item()`, or evaluate under `torch.no_grad()`.",
-            "batches_stay": "You keep whole batches or outputs, or the graphs of some losses. Let "
-            "a batch go once its loss is a number.",
-            "frozen": "Your function leaves the parameters with requires_grad=False, so the caller "
-            "can't train any more. Evaluate under `torch.no_grad()` instead.",
-            "thawed": "After your function a parameter that was frozen is trainable. Evaluate "
-            "under `torch.no_grad()` instead, which changes no parameter.",
-            "gradients_left_off": "After your function torch no longer records gradients. Use "
-            "`with torch.no_grad():`, which lasts for its block only.",
-            "left_in_eval": "After your function the model is in evaluation mode. Leave its mode "
-            "alone, or restore it at the end.",
-            "left_in_training": "After your function the model is in training mode, even if it was "
-            "in evaluation mode before. Leave its mode alone, or restore the one that it had.",
+            "graphs_stay": "Each loss still has its graph, which holds its batch's saved tensors. "
+            "Take the number with `.item()`, or evaluate under `torch.no_grad()`.",
+            "batches_stay": "You keep whole batches or outputs, or the graphs of some losses. "
+            "Release a batch once its loss is a number.",
+            "frozen": "Your function leaves the parameters with requires_grad=False, so the "
+            "caller can no longer train them. Evaluate under `torch.no_grad()` instead.",
+            "thawed": "After your function runs, a frozen parameter is trainable. Evaluate under "
+            "`torch.no_grad()` instead, which changes no parameter.",
+            "gradients_left_off": "After your function runs, torch no longer records gradients. "
+            "Use `with torch.no_grad():`, which lasts for its block only.",
+            "left_in_eval": "After your function runs, the model is in evaluation mode. Leave its "
+            "mode alone, or restore it at the end.",
+            "left_in_training": "After your function runs, the model is in training mode, even if "
+            "it was in evaluation mode before. Leave its mode alone, or restore it at the end.",
             "mean_only": "You return one mean loss. Return the loss of each batch.",
             "running_sum": "You return running sums. Return the loss of each batch.",
         },

@@ -128,29 +128,28 @@ layer_activation_bytes = Task(
         write=lambda *sizes: f"layer_activation_bytes({', '.join(map(repr, sizes))})",
     ),
     mistakes={
-        "no_masks": "You leave out the dropout masks, 1 byte per element: one of the attention "
+        "no_masks": "You leave out the dropout masks, 1 byte per element: one for the attention "
         "probabilities, one after attention, one after the MLP.",
-        "masks_of_2_bytes": "You count 2 bytes per element of the dropout masks. By this "
-        "convention it is 1.",
+        "masks_of_2_bytes": "You count 2 bytes per element for the dropout masks. This exercise's "
+        "convention is 1.",
         "one_norm": "A layer has two norms, and each keeps its input.",
-        "one_head": "Each head has attention probabilities of its own, seq x seq of them: multiply "
-        "by n_heads.",
-        "linear_in_seq": "An attention probability belongs to a *pair* of tokens, so each head has "
-        "seq x seq of them.",
+        "one_head": "Each head has its own seq x seq attention probabilities: multiply by n_heads.",
+        "linear_in_seq": "Each attention probability belongs to a *pair* of tokens, so each head "
+        "has seq x seq of them.",
         "flash_keeps_scores": "Flash attention doesn't store its probabilities: without them, the "
         "term 5as^2b is gone.",
         "flash_keeps_nothing": "Flash attention drops only the probabilities. It keeps its "
         "inputs, its output and the rest, 11sbh.",
         "no_scores": "Standard attention keeps its probabilities, too: 5as^2b bytes.",
-        "elements_in_fp32": "You count 4 bytes per element; by this convention it is 2 (fp16 or "
-        "bf16).",
-        "formula_in_floats": "You compute sbh(11 + 5as/h) in floats, which may end just below the "
-        "whole number. Multiply integers: 11sbh + 5as^2b.",
-        "without_gelu": "GELU keeps its input for backward, 4 d_model numbers per token: 8sbh "
-        "bytes more.",
-        "unknown_attention_taken": "An attention that is neither standard nor flash must raise "
-        "ValueError; yours counts it as flash.",
-        "unknown_attention_standard": "An attention that is neither standard nor flash must raise "
-        "ValueError; yours counts it as standard.",
+        "elements_in_fp32": "You count 4 bytes per element; this exercise's convention is 2 (fp16 "
+        "or bf16).",
+        "formula_in_floats": "You compute sbh(11 + 5as/h) in floats, which may land just below "
+        "the correct integer. Multiply integers: 11sbh + 5as^2b.",
+        "without_gelu": "GELU saves its input for backward, 4 d_model numbers per token, which "
+        "adds 8sbh bytes.",
+        "unknown_attention_taken": "Raise ValueError if attention is neither standard nor flash; "
+        "you count it as flash.",
+        "unknown_attention_standard": "Raise ValueError if attention is neither standard nor "
+        "flash; you count it as standard.",
     },
 )

@@ -176,27 +176,26 @@ lifetimes = Task(
     ),
     mistakes={
         "saves_ignored": "In training, a value that an operation saves lives until that "
-        "operation's backward step; yours dies with its last reader, as in inference.",
+        "operation's backward step; yours is freed after its last reader, as in inference.",
         "saves_in_inference": "In inference there is no backward pass, so nothing waits for it.",
         "backward_one_late": "Steps count from 0: the last operation, n-1, has its backward at "
-        "step n, so operation i at 2n-1-i. Yours is one later.",
+        "step n, so operation i has its backward at step 2n-1-i. Yours is one step later.",
         "backward_in_order": "The backward pass runs in reverse: the last operation comes first. "
         "Operation i's backward is at step 2n-1-i, not n+i.",
-        "saves_are_inputs": "Not every operation saves its inputs: `saves` says which values "
+        "saves_are_inputs": "Not every operation saves its inputs: `saves` lists the values that "
         "its backward needs.",
-        "all_kept": "An output that nothing saves need not wait for the backward pass; yours keeps "
-        "all of them.",
+        "all_kept": "An output that no operation saves doesn't stay until the backward pass; you "
+        "keep them all.",
         "own_saves_only": "An operation may save its inputs, which other operations made: look "
         "for the name in every operation's `saves`.",
-        "last_overwritten": "Yours writes each step over the one before, so an early step can "
-        "replace a later one. Raise the last step only, with `max`.",
-        "next_step_only": "A value may be read by any later operation, as in a residual "
-        "connection, and not only by the next one.",
+        "last_overwritten": "You overwrite the step each time, so an earlier step can replace a "
+        "later one. Only raise the last step, with `max`.",
+        "next_step_only": "Any later operation may read a value, as in a residual connection, not "
+        "only the next one.",
         "first_input_only": "An operation may read several values: look at all its `inputs`, not "
-        "only at the first.",
+        "only the first.",
         "last_excluded": "last_step is the last step at which the value lives, not the one after.",
-        "sources_listed": "Names that no operation makes, such as the network's input, are not "
-        "listed.",
+        "sources_listed": "Don't list names that no operation makes, such as the network's input.",
     },
 )
 
@@ -280,21 +279,21 @@ live_bytes = Task(
         item="step",
     ),
     mistakes={
-        "negative_steps_wrap": "A tensor from before step 0 is cut off there. In Python a list's "
-        "item -1 is its last one, so yours adds it to the end.",
-        "not_cut_off": "Steps outside 0 ... n_steps - 1 are cut off: they must neither raise nor "
+        "negative_steps_wrap": "Cut off a tensor's steps before step 0. In Python, index -1 is a "
+        "list's last item, so your code adds them to the end.",
+        "not_cut_off": "Cut off steps outside 0 ... n_steps - 1: they must not raise an error or "
         "count elsewhere.",
         "last_excluded": "last_step is inclusive: the tensor still lives then.",
-        "first_excluded": "The tensor lives from first_step on, that step included.",
-        "never_freed": "After last_step a tensor is gone; yours stays to the end.",
-        "born_only": "A tensor counts at every step from first_step to last_step, not only at its "
-        "first.",
+        "first_excluded": "The tensor lives from first_step on, including that step.",
+        "never_freed": "A tensor is freed after last_step; yours lives to the end.",
+        "born_only": "A tensor counts at every step from first_step to last_step, not only at "
+        "first_step.",
         "equal_rows_merged": "Two tensors may have the same bytes and steps, and both count. A set "
         "or a dict keeps one of them.",
         "same_span_merged": "Two tensors may live over the same steps, and both count. A dict "
         "keyed by the steps keeps one of them.",
-        "tensors_counted": "You count how many tensors live. Add up their bytes.",
-        "floats": "Bytes are whole numbers; yours are floats.",
-        "peak_only": "Return a list with the bytes of every step; yours is the peak alone.",
+        "tensors_counted": "You count live tensors. Add up their bytes.",
+        "floats": "Bytes are whole numbers; you return floats.",
+        "peak_only": "Return a list with the bytes at every step; you return only the peak.",
     },
 )

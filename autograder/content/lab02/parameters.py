@@ -119,23 +119,23 @@ gpt_parameters = Task(
         write=lambda *arguments: f"gpt_parameters({', '.join(map(str, arguments))})",
     ),
     mistakes={
-        "without_linear_biases": "You count no biases of the linear layers. Each but the head's "
-        "has one, as long as its output.",
-        "one_layer": "Count attention, mlp and layer_norms over all layers; yours are of one.",
+        "without_linear_biases": "You leave out the linear layers' biases. Every linear layer "
+        "except the head has one, as long as its output.",
+        "one_layer": "Count attention, mlp and layer_norms over all layers; you count one layer.",
         "tied_head_counted": "A tied head is the token embedding itself, one tensor with two "
         "uses: count it once, and head is 0.",
-        "head_never_counted": "With tied=False the head is a matrix of its own, vocab x d_model.",
+        "head_never_counted": "With tied=False the head is a separate matrix, vocab x d_model.",
         "head_with_bias": "The head has no bias.",
         "no_output_projection": "Attention has four matrices: queries, keys, values, and the "
         "output projection, which you leave out.",
         "mlp_biases_alike": "The MLP's first bias is as long as its output, 4 d_model; only the "
-        "second one has d_model.",
+        "second has length d_model.",
         "one_norm_a_layer": "A layer has two norms, one before attention and one before the MLP.",
-        "norms_without_bias": "A layer norm has a weight and a bias, d_model numbers each.",
-        "final_norm_in_layer_norms": "The norm after the last layer is final_norm; layer_norms are "
-        "those inside the layers.",
-        "without_any_biases": "You count no biases. Every linear layer but the head has one, as "
-        "long as its output, and so has every norm.",
+        "norms_without_bias": "A layer norm has a weight and a bias of d_model numbers each.",
+        "final_norm_in_layer_norms": "The norm after the last layer is final_norm; layer_norms "
+        "counts only the norms inside the layers.",
+        "without_any_biases": "You leave out the biases. Every norm has one, and so does every "
+        "linear layer except the head, as long as its output.",
         "defaults_always": "vocab and context are arguments; GPT-3's 50257 and 2048 are only "
         "their defaults.",
     },

@@ -111,17 +111,17 @@ inconsistent_rows = Task(
         write=lambda table: f"the table {show(table, 400)}",
     ),
     mistakes={
-        "floor_division": "// drops the remainder: 5140 // 40 is 128, and yet 40 * 128 is not "
-        "5140. Multiply instead.",
-        "floored_heads": "// drops the remainder: 5140 // 128 is 40, and yet 40 * 128 is not "
-        "5140. Multiply instead.",
-        "divisibility_only": "You only ask whether the heads divide d_model. A row can fail even "
-        "so, if d_head is another number.",
-        "multiples_pass": "You only ask for a remainder, and a width that is twice that of all "
-        "heads leaves none. Compare the two widths.",
-        "too_wide_only": "You only find the rows whose heads are wider than d_model together.",
-        "too_narrow_only": "You only find the rows whose heads are narrower than d_model together.",
-        "consistent_rows": "You return the rows that add up. Return those that do not.",
+        "floor_division": "// drops the remainder: 5140 // 40 is 128, but 40 * 128 is not 5140. "
+        "Multiply instead.",
+        "floored_heads": "// drops the remainder: 5140 // 128 is 40, but 40 * 128 is not 5140. "
+        "Multiply instead.",
+        "divisibility_only": "You only check whether n_heads divides d_model. A row can still be "
+        "wrong if d_head is another number.",
+        "multiples_pass": "You only check for a remainder, and there is none if d_model is twice "
+        "the heads' total width. Compare the two widths.",
+        "too_wide_only": "You only find rows whose heads together are wider than d_model.",
+        "too_narrow_only": "You only find rows whose heads together are narrower than d_model.",
+        "consistent_rows": "You return the rows that add up. Return the rows that don't.",
         "rows_not_names": "You return whole rows. Return their names.",
         "numbers_of_rows": "You return the rows' positions. Return their names.",
     },

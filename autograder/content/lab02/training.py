@@ -67,7 +67,9 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
         return dict.fromkeys(case.parts, NOT_WRITTEN)
     written = f"For predict_training({dict(call[0])}, {call[1]}, {call[2]})"
     if kind == "changed":
-        return dict.fromkeys(case.parts, Finding(False, f"{written}: you changed the shape."))
+        return dict.fromkeys(
+            case.parts, Finding(False, f"{written}: your function changed the shape.")
+        )
     if kind == "raised":
         said = f"{written}: {raised_text(outcomes[0])}."
         return dict.fromkeys(case.parts, Finding(False, said))
@@ -157,7 +159,7 @@ _NO_RUN = Ban(
         {"peakmem.nn.training_step", "torch.autograd", "torch.cuda", "torch.export", "torch.fx"}
         | {"torch.optim", "torch.overrides", "torch.profiler", "torch.utils.flop_counter"}
     ),
-    reason="Work the bytes out from the shape; do not run or measure a model in your function.",
+    reason="Compute the bytes from the shape; don't run or measure a model in your function.",
 )
 
 predict_training = Task(
@@ -177,15 +179,15 @@ predict_training = Task(
         "live; you count one.",
         "two_copies_of_logits": "When the logits' gradient is made, three tensors of their size "
         "are live; you count two.",
-        "no_temporaries": "In the optimizer's step two temporary tensors of the largest "
-        "parameter's size are live on top of everything kept; you count none.",
-        "one_temporary": "In the optimizer's step two temporary tensors of the largest parameter's "
-        "size are live; you count one.",
+        "no_temporaries": "In the optimizer's step, two temporary tensors of the largest "
+        "parameter's size are live in addition to everything that stays; you count none.",
+        "one_temporary": "In the optimizer's step, two temporary tensors of the largest "
+        "parameter's size are live; you count one.",
         "embedding_is_largest": "With a small vocabulary the token embedding is not the largest "
         "parameter: the MLP's matrices have 4 d_model^2 numbers.",
         "gradients_at_logits": "At the beginning of backward no parameter has a gradient yet: "
-        "zero_grad has freed those of the step before.",
-        "activations_in_step": "In the optimizer's step the saved activations are gone: backward "
+        "zero_grad has freed the previous step's gradients.",
+        "activations_in_step": "In the optimizer's step no saved activations are left: backward "
         "has freed them.",
         "only_logits": "Your peak is always at the logits' gradient. In a model with many "
         "parameters and few tokens the optimizer's step is higher: take the larger of the two.",
@@ -196,19 +198,20 @@ predict_training = Task(
         "one_moment": "AdamW keeps two moments of 4 bytes per parameter; you count one.",
         "bytes_2": "You count weights and gradients at 2 bytes per parameter. The step is in "
         "float32: 4 bytes.",
-        "head_untied": "You count the head as a matrix of its own. It is tied: the token embedding "
-        "again, and counted there.",
-        "default_context": "context is the shape's; you take GPT-3's for every model.",
+        "head_untied": "You count the head as a separate matrix. It is tied: it is the token "
+        "embedding, which you already count.",
+        "default_context": "Take context from the shape; you use GPT-3's for every model.",
         "biases_forgotten": "You leave out the biases of the linear layers, 9 d_model a layer.",
-        "saved_at_2_bytes": "Your saved activations are those of 2.4, at 2 bytes per element. This "
-        "step is in float32 and has no dropout masks: count with the measured table.",
-        "paper_doubled": "Your saved activations are twice those of 2.4, with masks. There is no "
-        "dropout here, and after the layers a norm and the head keep their inputs.",
-        "final_norm_forgotten": "After the last layer the final norm and the head keep their "
+        "saved_at_2_bytes": "Your saved activations are those of exercise 2.4, at 2 bytes per "
+        "element. This step is in float32 and has no dropout masks: use the measured table.",
+        "paper_doubled": "Your saved activations are twice those of exercise 2.4, including "
+        "masks. There is no dropout here, and after the layers a norm and the head save their "
+        "inputs.",
+        "final_norm_forgotten": "After the last layer, the final norm and the head save their "
         "inputs too: 2 d_model numbers per token.",
         "one_layer": "Every layer keeps its activations: multiply by n_layers.",
-        "logits_among_saved": "The logits have a key of their own; do not count them among the "
-        "saved activations.",
+        "logits_among_saved": "The logits have their own key; don't count them among the saved "
+        "activations.",
         "logits_three_times": "The loss keeps one copy of the logits. Their gradients are made in "
         "backward; they belong to the peak only.",
     },

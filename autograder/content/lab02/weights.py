@@ -93,20 +93,20 @@ weight_bytes = Task(
     mistakes={
         "in_gib": "Your answer is in GiB (2**30 bytes). Return bytes; units are for printing.",
         "in_gb": "Your answer is in GB (10**9 bytes). Return bytes; units are for printing.",
-        "in_bits": "Your answer counts bits: fp16 has 16 bits, which are 2 bytes.",
+        "in_bits": "Your answer is in bits. fp16 has 16 bits, or 2 bytes.",
         "rounded_down": "An odd count of int4 ends in half a byte. Memory comes in whole bytes, so "
         "round up: -(-bits // 8).",
-        "a_byte_for_int4": "Two int4 numbers share one byte; yours gives each its own.",
-        "two_bytes_for_fp8": "fp8 takes 1 byte per number; yours gives it 2.",
-        "not_whole": "Bytes are whole numbers: use //, and round up. Yours are floats.",
-        "not_whole_for_int4": "int4 takes half a byte per number, but the sum is a whole number of "
-        "bytes, an int, rounded up.",
-        "float_quotient": "You divide with /, and beyond 2**53 a float doesn't hold every whole "
-        "number. Round up with -(-bits // 8).",
-        "half_bytes_as_floats": "You halve int4's count with /, and beyond 2**53 a float doesn't "
-        "hold every whole number. Round up with -(-n // 2).",
-        "unknown_dtype_taken": "Any other dtype must raise ValueError: otherwise a misspelt one "
+        "a_byte_for_int4": "Two int4 numbers share a byte; you give each its own.",
+        "two_bytes_for_fp8": "fp8 takes 1 byte per number; you count 2.",
+        "not_whole": "Bytes are whole numbers: use //, and round up. You return a float.",
+        "not_whole_for_int4": "int4 takes half a byte per number, but the total is a whole number "
+        "of bytes: round up, and return an int.",
+        "float_quotient": "You divide with /, and floats above 2**53 can't represent every "
+        "integer. Round up with -(-bits // 8).",
+        "half_bytes_as_floats": "You halve int4's count with /, and floats above 2**53 can't "
+        "represent every integer. Round up with -(-n // 2).",
+        "unknown_dtype_taken": "Raise ValueError for any other dtype; otherwise a misspelt one "
         "silently gives a wrong size.",
-        "unknown_dtype_none": "Any other dtype must raise ValueError; yours returns None.",
+        "unknown_dtype_none": "Raise ValueError for any other dtype; your function returns None.",
     },
 )

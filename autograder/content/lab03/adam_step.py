@@ -40,66 +40,68 @@ NO_TORCH_OPTIM = Ban(
         | {"_single_tensor_adam", "_multi_tensor_adam", "_single_tensor_adamw"}
     ),
     modules=frozenset({"torch.optim", "torchao", "bitsandbytes", "apex", "deepspeed"}),
-    reason="Write Adam's arithmetic yourself: no optimizer of torch's or of another library.",
+    reason=(
+        "Write Adam's arithmetic yourself: don't use an optimizer from torch or another library."
+    ),
 )
 
 MISTAKES = {
     "changes_gradients": "Your step changed a gradient. Other code reads gradients after the step "
     "(to clip or to log them), so compute with them and leave them as they were.",
-    "gradients_left_off": "After your step torch no longer records gradients. Use `with "
+    "gradients_left_off": "After your step, torch no longer records gradients. Use `with "
     "torch.no_grad():` or the decorator, which end by themselves, rather than "
     "torch.set_grad_enabled(False).",
-    "skips_the_call": "A gradient of None makes your step leave the other parameters alone, too. "
-    "It says something about its own parameter only.",
-    "not_in_place": "Your parameters did not move. The caller keeps the tensors of `params`, so "
-    "change those in place, under torch.no_grad(): `param -= x` inside it does, "
-    "`param = param - x` makes a new tensor.",
-    "flat_copies": "Your step moves only parameters that lie in one piece in memory. reshape(-1) "
-    "and flatten() copy all others; change the parameter itself, or views of it.",
-    "no_bias_correction": "Your moments are not corrected for their start at zero. Divide the "
-    "first by 1 - beta1**t and the second by 1 - beta2**t, where t counts from 1.",
-    "eps_inside_the_root": "Your eps stands under the square root. Add it after the root: "
-    "sqrt(v) + eps.",
-    "eps_before_the_correction": "Your eps is added to the root of the second moment before that "
-    "is corrected. Correct first, then take the root, then add eps.",
-    "one_count_for_all": "A parameter's step count rises where its gradient is None, as one count "
-    "for all parameters does. Such a parameter has made fewer steps than the others: give each a "
-    "count of its own, and leave it alone where there is no gradient.",
-    "counts_every_parameter": "Your step count rises with every parameter of a call. Each "
-    "parameter needs a count of its own, which rises by 1 in each of its steps.",
+    "skips_the_call": "A gradient of None makes your step skip the other parameters, too. It "
+    "concerns only its own parameter.",
+    "not_in_place": "Your parameters didn't move. The caller keeps the tensors in `params`, so "
+    "change them in place, under torch.no_grad(): `param -= x` does this, but `param = param - x` "
+    "makes a new tensor.",
+    "flat_copies": "Your step moves only parameters that are contiguous in memory. reshape(-1) "
+    "and flatten() copy all others; change the parameter itself or views of it.",
+    "no_bias_correction": "You don't correct the moments for starting at zero. Divide the first "
+    "by 1 - beta1**t and the second by 1 - beta2**t, where t counts from 1.",
+    "eps_inside_the_root": "Your eps is under the square root. Add it outside the root: sqrt(v) + "
+    "eps.",
+    "eps_before_the_correction": "You add eps to the root of the uncorrected second moment. "
+    "Correct the moment first, then take the root, then add eps.",
+    "one_count_for_all": "A parameter's step count rises even if its gradient is None, for "
+    "example because all parameters share a count. A parameter without a gradient makes no step: "
+    "give each parameter its own count, and leave the count alone if there is no gradient.",
+    "counts_every_parameter": "Your step count rises once for every parameter in a call. Each "
+    "parameter needs its own count, which rises by 1 in each of its steps.",
     "count_one_ahead": "Your step count is one ahead: in the first step t is 1.",
-    "count_stays_one": "Your step count stays 1. A local variable, as in `t += 1`, is gone at the "
-    "next step: store each parameter's new count with its moments.",
+    "count_stays_one": "Your step count stays 1. A local variable, as in `t += 1`, doesn't last "
+    "until the next step: store each parameter's new count with its moments.",
     "count_from_zero": "Your first step divides by zero. At t = 0, 1 - beta**t is 0: count a "
     "parameter's first step as t = 1.",
-    "starts_anew": "Your step starts anew at each call: its moments and count don't last. Put the "
-    "new ones into `state`; `m = ...` alone only rebinds the name m.",
+    "starts_anew": "Your step starts over at each call: its moments and count don't last. Store "
+    "the new ones in `state`; `m = ...` alone only rebinds the name m.",
     "none_as_zero": "Your step treats a gradient of None as a gradient of zero. None means that "
-    "this parameter took no part: leave it, its moments and its count alone.",
-    "stops_at_none": "Your step ends at the first gradient of None. Continue with the parameters "
-    "after it: `continue`, not `return`.",
+    "the parameter wasn't used: leave it, its moments and its count alone.",
+    "stops_at_none": "Your step stops at the first gradient of None. Continue with the next "
+    "parameter: `continue`, not `return`.",
     "betas_swapped": "Your betas are swapped: the first is for the mean of the gradients, the "
     "second for the mean of their squares.",
-    "betas_ignored": "Your step takes 0.9 and 0.999 whatever `betas` are given. These are only the "
-    "defaults.",
-    "weights_swapped": "Your moments weigh old and new the wrong way round: beta belongs to the "
-    "old moment, 1 - beta to the new gradient.",
+    "betas_ignored": "Your step always uses 0.9 and 0.999. These are only the defaults: use "
+    "`betas`.",
+    "weights_swapped": "Your moments' weights are swapped: beta is for the old moment, 1 - beta "
+    "for the new gradient.",
     "no_root": "Your step divides by the second moment itself. Divide by its square root.",
-    "second_not_squared": "Your second moment averages the gradients' sizes. It is the mean of "
+    "second_not_squared": "Your second moment averages the gradients' absolute values. Average "
     "their squares.",
-    "corrected_moments_kept": "Your state keeps the corrected moments. Keep the plain ones and "
-    "correct a copy in each step, or the correction is applied again and again.",
-    "sign": "Your step goes uphill: subtract it.",
-    "state_outside": "Your step keeps something outside `state`, where another model, or a new "
-    "training of the same parameters, finds it. Everything that has to last until the next call "
-    "belongs in `state`.",
-    "earlier_lr": "Your step goes by the lr of an earlier call. A schedule changes it between "
-    "calls: use the lr that this call is given, and don't keep it.",
-    "float32_step_count": "Your bias corrections are less precise than the parameters. With a step "
-    "count that is a float32 tensor, as torch keeps it, 1 - beta**t is float32 too: keep the count "
-    "a Python int.",
+    "corrected_moments_kept": "Your state keeps the corrected moments, so the correction is "
+    "applied again in each step. Keep the uncorrected moments, and correct a copy in each step.",
+    "sign": "Your step goes uphill: subtract the update.",
+    "state_outside": "Your step keeps something outside `state`, so it leaks into another model "
+    "or a new training run of the same parameters. Keep everything that must last until the next "
+    "call in `state`.",
+    "earlier_lr": "Your step uses an earlier call's lr. A schedule changes lr between calls: use "
+    "the lr that the current call is given, and don't store it.",
+    "float32_step_count": "Your bias corrections are less precise than the parameters. If the "
+    "step count is a float32 tensor, as in torch, 1 - beta**t is float32 too: keep the count as a "
+    "Python int.",
     "float32_moments": "Your step is less precise than the parameters. Give the moments the "
-    "parameter's dtype, as torch.zeros_like(param) does, and convert nothing on the way.",
+    "parameter's dtype, as torch.zeros_like(param) does, and don't convert anything.",
 }
 
 
@@ -219,7 +221,7 @@ def _is_off_from_the_start(
     return error(models, first, then) > tolerance
 
 
-_AGAIN = "The same parameters take another path when they start again, with new or emptied states."
+_AGAIN = "When training restarts with new or emptied states, the same parameters take another path."
 
 
 def _changed(what: object) -> Finding:
@@ -231,7 +233,7 @@ def _changed(what: object) -> Finding:
         return Finding(False, "Your step changed the list `params` or the list `grads` itself.")
     return Finding(
         False,
-        "After your step a parameter was no longer a leaf that requires a gradient. Change "
+        "After your step, a parameter was no longer a leaf that requires a gradient. Change "
         "parameters in place, under torch.no_grad().",
     )
 

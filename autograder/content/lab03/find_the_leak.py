@@ -84,20 +84,21 @@ find_the_leak = leak_task(
         },
         leaks={"first_optimizer_stays": _parameters(3.9)},
         mistakes={
-            "velocity_carried_over": "Your second stage continues with the velocity of the first. "
-            "That saves memory, but gives other results: each stage starts with a new optimizer.",
-            "optimizer_each_batch": "No velocity is kept from batch to batch, as if each had an "
-            "optimizer of its own, or none. Make one for each stage.",
-            "one_rate": "Your second stage trains at the first one's rate. It is 0.01 there.",
-            "rates_swapped": "Your stages have each other's rate. The first trains at 0.1, the "
-            "second at 0.01.",
+            "velocity_carried_over": "Your second stage continues with the first stage's "
+            "velocity. That saves memory, but changes the results: start each stage with a new "
+            "optimizer.",
+            "optimizer_each_batch": "You keep no velocity from batch to batch, as if each batch "
+            "had its own optimizer or none. Make one optimizer for each stage.",
+            "one_rate": "Your second stage trains at the first stage's rate. Its rate is 0.01.",
+            "rates_swapped": "Your stages' rates are swapped. The first trains at 0.1, the second "
+            "at 0.01.",
             "gradients_add_up": "Your gradients are never cleared, so each step sees the sum of "
             "all earlier ones. Call zero_grad() after each step.",
-            "longer_first_stage": "Of an odd number of batches, the first stage takes the smaller "
-            "half: len(batches) // 2.",
-            "first_optimizer_stays": "One P too much is live in the second stage, as a rule the "
-            "first one's velocity: some name, list or closure holds its optimizer. Drop it before "
-            "the second one's first step.",
+            "longer_first_stage": "If the number of batches is odd, the first stage takes the "
+            "smaller half: len(batches) // 2.",
+            "first_optimizer_stays": "One P too many is live in the second stage, usually the "
+            "first stage's velocity: a name, list or closure holds its optimizer. Drop that "
+            "reference before the second stage's first step.",
         },
     )
 )

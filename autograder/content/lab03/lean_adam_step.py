@@ -112,7 +112,7 @@ def _large_step(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     if inputs["large"].get("even") and not is_even(value.get("spread")):
         return Finding(False, UNEVEN, ("uneven_pieces",))
     if not _has_sums(inputs["large"], tensors, inputs["options"]["lr"], value.get("sums")):
-        said = "Not all values of the large tensors are what Adam makes of them."
+        said = "Some values of the large tensors differ from Adam's."
         return Finding(False, said, ("uneven_pieces",))
     shapes = inputs["large"]["shapes"]
     state_bytes = 2 * _bytes_of(shapes)
@@ -136,20 +136,20 @@ def is_even(spread: Any) -> bool:
 
 
 UNEVEN = (
-    "All values of a parameter, and of its gradient, were equal. After your step some values of "
-    "the parameter differ."
+    "All values of a parameter, and all values of its gradient, were equal. After your step, some "
+    "values of the parameter differ."
 )
 _UNSEEN = (
-    "Your step gives Adam's results, but the meter does not see two moments for each value. An "
-    "instructor has to look at where they are."
+    "Your step gives Adam's results, but the meter doesn't see two moments for each value. An "
+    "instructor will look at where they are."
 )
 _KEPT = (
-    "Between calls, params + grads + 2P + 64 KiB may be live (P: the parameters' bytes), numpy's "
-    "memory included. Yours keeps more."
+    "Between calls, params + grads + 2P + 64 KiB may be live (P: the parameters' bytes), "
+    "including numpy's memory. Your step keeps more."
 )
 _RISE = (
-    "During a call, params + grads + 2P + 1 MiB may be live at most (P: the parameters' bytes), "
-    "numpy's memory included. Yours asked for more."
+    "During a call, at most params + grads + 2P + 1 MiB may be live (P: the parameters' bytes), "
+    "including numpy's memory. Your step asked for more."
 )
 
 
@@ -221,14 +221,14 @@ lean_adam_step = Task(
     judge=_judge,
     mistakes=MISTAKES
     | {
-        "uneven_pieces": "Your pieces don't cover a tensor exactly once: some values make no step, "
-        "or two. Look at where a piece ends and the next one begins, and count a step once per "
-        "parameter.",
-        "whole_tensors": "Your step makes temporaries as large as a whole tensor. Work in place, "
-        "and on pieces of a tensor, so that temporaries are small.",
+        "uneven_pieces": "Your pieces don't cover a tensor exactly once: some values are updated "
+        "twice or not at all. Check where one piece ends and the next begins, and count one step "
+        "per parameter.",
+        "whole_tensors": "Your step makes temporaries as large as a whole tensor. Work in place "
+        "on pieces of a tensor, so that temporaries are small.",
         "whole_rows": "Your step works row by row, and a row can have any length. Cut "
         "rows into pieces of a fixed size.",
-        "wide_moments": "Your moments take more bytes per value than the parameters do. Give them "
+        "wide_moments": "Your moments take more bytes per value than the parameters. Give them "
         "the parameter's dtype, as torch.zeros_like(param) does.",
         "keeps_too_much": "Your step keeps more than the two moments from call to call. Look for "
         "copies in `state`, in globals and in default arguments.",

@@ -249,39 +249,41 @@ measured_state_bytes = Task(
     ),
     mistakes={
         "changes_the_state": "Your function changed the optimizer's state. Reading "
-        "optimizer.state[param] makes an empty entry where there is none: go through "
+        "optimizer.state[param] adds an empty entry if there is none: go through "
         "optimizer.state.values().",
-        "changes_what_it_walks": "Your function changed the optimizer's state while it looked "
-        "through it. Leave its dicts and lists as they are: pop() and popitem() empty them.",
-        "remembers": "Your function finds less when it is called again with the same optimizer: "
-        "it remembers storages from earlier calls. Start each call with an empty dict or set; a "
-        "default argument or a global outlives the call.",
-        "remembers_the_result": "Your function finds bytes in a state that is empty by now: it "
-        "remembers its result for an optimizer. Look anew in each call.",
-        "by_the_views_address": "Your function tells storages apart by the address of a view, "
-        "tensor.data_ptr(), so views that start at different values count a storage again. Go by "
+        "changes_what_it_walks": "Your function changed the optimizer's state while searching it. "
+        "Leave its dicts and lists as they are: pop() and popitem() empty them.",
+        "remembers": "Your function finds fewer bytes when it is called again with the same "
+        "optimizer, because it remembers storages from earlier calls. Start each call with an "
+        "empty dict or set; a default argument or a global outlives the call.",
+        "remembers_the_result": "Your function finds bytes in a state that is now empty, because "
+        "it remembers its result for an optimizer. Search the state in each call.",
+        "by_the_views_address": "Your function identifies a storage by a view's address, "
+        "tensor.data_ptr(), so it counts a storage again for each view with another start. Use "
         "tensor.untyped_storage().data_ptr().",
         "once_a_parameter": "Your function counts a storage again for each parameter whose state "
-        "reaches it. Two parameters may share one: count it once for the whole optimizer.",
-        "views_counted": "Your function counts the bytes of views. Two views of one storage share "
-        "its memory, and a view of a part keeps all of it: count each storage once, as a whole.",
-        "shared_counted_twice": "Your function counts a storage for each tensor that uses it. "
-        "Remember which ones were counted, by their data_ptr().",
+        "uses it. Two parameters may share a storage: count it once for the whole optimizer.",
+        "views_counted": "Your function counts the bytes of views. Two views of a storage share "
+        "its memory, and a view of a part keeps the whole storage alive: count each storage once, "
+        "as a whole.",
+        "shared_counted_twice": "Your function counts a storage again for each tensor that uses "
+        "it. Remember which storages you have counted, by their data_ptr().",
         "counters_left_out": "Your function leaves out the step counters. By this exercise's "
-        "convention a counter that is a tensor counts.",
-        "not_nested": "Your function looks at a parameter's own values only. Look into dicts, "
-        "lists and tuples among them, too.",
-        "own_nbytes": "Your function adds up the nbytes of each parameter's own tensors. Look into "
-        "dicts, lists and tuples too, and count whole storages, each once.",
+        "convention, include a counter if it is a tensor.",
+        "not_nested": "Your function looks only at the top level of a parameter's state. Look "
+        "into its dicts, lists and tuples, too.",
+        "own_nbytes": "Your function adds up the nbytes of tensors at the top level of each "
+        "parameter's state. Look into dicts, lists and tuples, too, and count each whole storage "
+        "once.",
         "dicts_left_out": "Your function does not look into dicts within a parameter's state.",
         "lists_left_out": "Your function does not look into lists within a parameter's state.",
         "tuples_left_out": "Your function does not look into tuples within a parameter's state.",
         "elements": "Your function counts values. Count bytes: storage.nbytes().",
         "four_bytes_each": "Your function counts 4 bytes for every value. States also have values "
-        "of 1, 2 or 8 bytes: ask the storage, with nbytes().",
-        "parameters_too": "Your function counts the parameters too, 4 bytes per value. Count what "
-        "the state holds, which is its values and not its keys.",
-        "formula": "Your function works out 8 bytes per parameter. Count what really exists: "
-        "nothing before the first step, and not every optimizer is Adam.",
+        "of 1, 2 or 8 bytes: ask the storage for its nbytes().",
+        "parameters_too": "Your function counts the parameters too, 4 bytes per value. Count only "
+        "the state's values: the parameters are its keys.",
+        "formula": "Your function assumes 8 bytes per parameter. Count the bytes that exist: "
+        "there are none before the first step, and not every optimizer is Adam.",
     },
 )

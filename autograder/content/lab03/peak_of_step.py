@@ -222,27 +222,29 @@ peak_of_step = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "no_temporaries": "Your step makes no temporaries, so it never has the peak. Add what "
-        "the table says for this optimizer.",
-        "foreach_everywhere": "Your step makes temporaries of P bytes for every optimizer. That is "
-        "true of foreach; a for-loop makes less, and fused none.",
+        "no_temporaries": "Your step makes no temporaries, so it is never the peak. Add this "
+        "optimizer's temporaries from the table.",
+        "foreach_everywhere": "Your step makes temporaries of P bytes for every optimizer. That "
+        "is true for foreach; a for-loop makes fewer bytes, and fused makes none.",
         "previous_forgotten": "Your for-loop makes two temporaries of the largest tensor's size. "
-        "The quotient of the tensor before is still live, too.",
-        "one_temporary": "Your for-loop makes one temporary of the largest tensor's size. "
-        "torch's makes two, and the quotient of the tensor before is still live.",
+        "The previous tensor's quotient is still live, too.",
+        "one_temporary": "Your for-loop makes one temporary of the largest tensor's size. torch's "
+        "for-loop makes two, and the previous tensor's quotient is still live.",
         "three_of_the_largest": "Your for-loop makes three temporaries of the largest tensor's "
-        "size. The third is as large as the tensor before it, which may be smaller.",
-        "last_before_first": "Your for-loop's first tensor has the last one before it: sizes[-1]. "
-        "It has none.",
-        "at_the_largest": "Your for-loop peaks at the largest tensor. A smaller one right after it "
-        "can be worse, since the large quotient is still live: take the maximum over all tensors.",
-        "with_the_next": "Your for-loop adds the tensor after each one. What is still live is the "
-        "quotient of the tensor before it.",
+        "size. The third is as large as the previous tensor, which may be smaller.",
+        "last_before_first": "Your for-loop treats the last tensor, sizes[-1], as the one before "
+        "the first. There is no tensor before the first.",
+        "at_the_largest": "Your for-loop peaks at the largest tensor. The peak can come at a "
+        "smaller tensor right after it, because the large quotient is still live: take the "
+        "maximum over all tensors.",
+        "with_the_next": "Your for-loop adds the next tensor's size. The previous tensor's "
+        "quotient is still live, so add the previous tensor's size.",
         "activations_stay": "Your step still holds the activations. Backward has freed them.",
-        "no_gradients_in_backward": "Your backward leaves out the gradients. By the exercise's "
-        "convention they are all live at its end, besides the activations: 4P + A.",
-        "moments_forgotten": "Your peaks lack 2P: the two moments exist from the first step on.",
-        "gradients_forgotten": "Your peaks take 12 bytes per parameter instead of 16: P is "
-        "missing, the gradients.",
+        "no_gradients_in_backward": "Your backward leaves out the gradients. By this exercise's "
+        "convention, all of them are live at its end together with the activations: 4P + A.",
+        "moments_forgotten": "Your peaks are 2P too low: the two moments exist from the first "
+        "step on.",
+        "gradients_forgotten": "Your peaks take 12 bytes per parameter instead of 16: the "
+        "gradients, P bytes, are missing.",
     },
 )

@@ -95,30 +95,30 @@ bytes_per_parameter = Task(
         write=lambda recipe: f"bytes_per_parameter({recipe!r})",
     ),
     mistakes={
-        "no_master_weights": "Your mixed recipes have no master weights, so 'mixed' seems to take "
-        "12 bytes per parameter. With them it takes 16: 4 more for the float32 copy that the "
-        "optimizer updates.",
-        "master_weights_everywhere": "Your 'fp32' has master weights, which makes 20 bytes per "
-        "parameter. Its weights are float32 already, so no second copy is needed: 16 bytes.",
+        "no_master_weights": "Your mixed recipes have no master weights, so your 'mixed' takes 12 "
+        "bytes per parameter. It takes 16: add 4 bytes for the float32 copy that the optimizer "
+        "updates.",
+        "master_weights_everywhere": "Your 'fp32' has master weights and takes 20 bytes per "
+        "parameter. Its weights are already float32, so it needs no second copy: 16 bytes.",
         "master_weights_in_bf16_too": "Your 'bf16' has master weights. This recipe keeps "
         "everything in bfloat16, with no copy: 8 bytes per parameter.",
-        "moments_in_16_bits": "Your mixed recipes keep the moments in 16 bits, so 'mixed' seems to "
-        "take 12 bytes per parameter. Only weights and gradients are 16-bit there: 16 bytes.",
-        "moments_always_float32": "Your 'bf16' keeps the moments in float32, which makes 12 bytes "
-        "per parameter. There they are in bfloat16, 2 bytes each: 8 bytes.",
+        "moments_in_16_bits": "Your mixed recipes keep the moments in 16 bits, so your 'mixed' "
+        "takes 12 bytes per parameter. Only weights and gradients are 16-bit there: 16 bytes.",
+        "moments_always_float32": "Your 'bf16' keeps the moments in float32 and takes 12 bytes "
+        "per parameter. Its moments are in bfloat16, 2 bytes each: 8 bytes.",
         "gradients_like_weights": "Your 'mixed_fp32_grads' has 16-bit gradients, so it takes 16 "
         "bytes per parameter. Its gradients are in float32: 18 bytes.",
-        "gradients_always_float32": "Your gradients are always float32, so 'mixed' takes 18 bytes "
-        "per parameter. In 'mixed' and 'bf16' they have 16 bits like the weights.",
-        "momentum_in_sgd": "Your 'sgd' keeps a momentum. Plain SGD remembers nothing: both "
-        "moments are 0.",
-        "moments_in_sgd": "Your 'sgd' keeps Adam's moments. Plain SGD remembers nothing.",
-        "absent_left_out": "Your dict leaves out what a recipe does not have. Give all five keys, "
-        "0 for anything absent, so that two recipes can be compared key by key.",
-        "bits": "Your sizes are in bits; give bytes, of 8 bits each.",
-        "unknown_recipe_none": "An unknown recipe must raise ValueError; yours returns None.",
-        "unknown_recipe_taken": "An unknown recipe must raise ValueError; yours treats it as "
-        "'sgd', so a misspelt name silently gives a wrong size.",
+        "gradients_always_float32": "Your gradients are always float32, so your 'mixed' takes 18 "
+        "bytes per parameter. In 'mixed' and 'bf16', gradients have 16 bits like the weights.",
+        "momentum_in_sgd": "Your 'sgd' keeps momentum. Plain SGD has no state: both moments are 0.",
+        "moments_in_sgd": "Your 'sgd' keeps Adam's moments. Plain SGD has no state.",
+        "absent_left_out": "Your dict leaves out keys that a recipe doesn't use. Include all "
+        "five, with 0 for a missing part, so that recipes can be compared key by key.",
+        "bits": "Your sizes are in bits; return bytes, of 8 bits each.",
+        "unknown_recipe_none": "Raise ValueError for an unknown recipe; your function returns "
+        "None.",
+        "unknown_recipe_taken": "Raise ValueError for an unknown recipe; your function treats it "
+        "as 'sgd', so a misspelt name silently gives a wrong size.",
     },
 )
 
@@ -195,30 +195,31 @@ largest_model = Task(
     ),
     mistakes={
         "always_8_bytes": "Your result takes 8 bytes per parameter for every recipe. Add up the "
-        "five sizes of the recipe that is given.",
-        "always_12_bytes": "Your result takes 12 bytes per parameter for every recipe: the moments "
-        "and one copy, without weights and gradients. Add up the recipe's five sizes.",
-        "always_16_bytes": "Your result takes 16 bytes per parameter for every recipe. That holds "
-        "for 'fp32' and 'mixed'; add up the sizes of the recipe that is given.",
+        "given recipe's five sizes.",
+        "always_12_bytes": "Your result takes 12 bytes per parameter for every recipe: the "
+        "moments and one copy, without weights and gradients. Add up the given recipe's five "
+        "sizes.",
+        "always_16_bytes": "Your result takes 16 bytes per parameter for every recipe. That is "
+        "correct for 'fp32' and 'mixed'; add up the given recipe's five sizes.",
         "always_18_bytes": "Your result takes 18 bytes per parameter for every recipe: that is "
-        "'mixed_fp32_grads'. Add up the sizes of the recipe that is given.",
+        "'mixed_fp32_grads'. Add up the given recipe's five sizes.",
         "always_20_bytes": "Your result takes 20 bytes per parameter for every recipe: float32 "
-        "training with a master copy, which it does not need. Add up the recipe's five sizes.",
+        "training with a master copy that it doesn't need. Add up the given recipe's five sizes.",
         "weights_only": "Your result counts the weights alone. Training needs gradients and the "
         "optimizer's state as well.",
         "activations_forgotten": "Your result gives the whole budget to the parameters. Subtract "
         "the activations first.",
         "activations_added": "Your result adds the activations to the budget. Subtract them.",
-        "rounded_up": "Your result rounds up, so the last parameter does not fit. Round down.",
-        "divides_apart": "You divide the budget and the activations apart, and round twice. "
+        "rounded_up": "You round up, so the last parameter doesn't fit. Round down.",
+        "divides_apart": "You divide the budget and the activations separately, and round twice. "
         "Subtract first, then divide.",
-        "negative": "Where the activations alone are over the budget, the answer is 0.",
-        "divides_floats": "You divide with /, and beyond 2**53 a float doesn't hold every whole "
-        "number. Divide with //.",
+        "negative": "If the activations alone exceed the budget, the answer is 0.",
+        "divides_floats": "You divide with /, and floats above 2**53 can't represent every "
+        "integer. Divide with //.",
         "not_whole": "Return a whole number of parameters: round down with //.",
-        "gb_taken_for_gib": "Your result treats GB (10**9 bytes) as GiB (2**30 bytes). The "
-        "inputs are bytes already; convert nothing.",
-        "gib_taken_for_gb": "Your result treats GiB (2**30 bytes) as GB (10**9 bytes). The "
-        "inputs are bytes already; convert nothing.",
+        "gb_taken_for_gib": "Your result treats GB (10**9 bytes) as GiB (2**30 bytes). The inputs "
+        "are already in bytes; don't convert them.",
+        "gib_taken_for_gb": "Your result treats GiB (2**30 bytes) as GB (10**9 bytes). The inputs "
+        "are already in bytes; don't convert them.",
     },
 )

@@ -153,33 +153,33 @@ state_bytes = Task(
     ),
     mistakes={
         "elements": "Your result counts values. A float32 value takes 4 bytes.",
-        "parameters_too": "Your result has the parameters in it, 4 bytes each. Count what the "
-        "optimizer keeps besides them.",
+        "parameters_too": "Your result includes the parameters, 4 bytes each. Count only what the "
+        "optimizer keeps in addition to them.",
         "one_moment": "Your Adam keeps 4 bytes per parameter. It has two moments: 8.",
-        "twelve_bytes": "Your Adam keeps 12 bytes per parameter: that counts the gradient, or a "
-        "master copy, as state. The two moments alone are 8.",
+        "twelve_bytes": "Your Adam keeps 12 bytes per parameter, which counts the gradient or a "
+        "master copy as state. The two moments alone take 8.",
         "counters_too": "Your Adam has a step counter for each tensor. By this exercise's "
-        "convention counters do not count.",
+        "convention, leave counters out.",
         "flattened_matrix": "Your Adafactor treats a tensor of three or more dimensions as one "
-        "matrix. It keeps a mean over the last dimension, n / last values, and one over the second "
-        "last, n / second last values.",
-        "batches_left_out": "Your Adafactor keeps only last + second last values. A tensor of "
-        "three or more dimensions is a stack of matrices, each with rows and columns of its own.",
-        "sum_of_sizes": "Your Adafactor adds up the sizes of all dimensions. That holds for a "
-        "matrix alone: a tensor of three or more dimensions is a stack of matrices, each with rows "
-        "and columns of its own, so n / last + n / second last.",
+        "matrix. It keeps a mean over the last dimension, n / last values, and a mean over the "
+        "second-last, n / second_last values.",
+        "batches_left_out": "Your Adafactor keeps only last + second_last values. A tensor of "
+        "three or more dimensions is a stack of matrices, each with its own rows and columns.",
+        "sum_of_sizes": "Your Adafactor adds up the sizes of all dimensions. That is correct only "
+        "for a matrix: a tensor of three or more dimensions is a stack of matrices, each with its "
+        "own rows and columns, so it keeps n / last + n / second_last values.",
         "not_factored_if_flat": "Your Adafactor keeps a value for each parameter of a matrix with "
-        "one row or one column. A dimension of size 1 is a dimension: it keeps both means.",
+        "one row or one column. A dimension of size 1 is still a dimension: keep both means.",
         "not_factored": "Your Adafactor keeps a value for each parameter. For two or more "
-        "dimensions it keeps means over the last two of them.",
-        "first_moment_in_adafactor": "Your Adafactor keeps a first moment. The exercise's has "
-        "none.",
+        "dimensions, it keeps a mean over each of the last two.",
+        "first_moment_in_adafactor": "Your Adafactor keeps a first moment. The exercise's "
+        "Adafactor has none.",
         "no_scales": "Your 8-bit Adam has no scales: each block of 256 values needs a float32.",
-        "scales_once": "Your 8-bit Adam has 4 bytes of scales per block. Both moments have float32 "
-        "scales of their own: 2 (n + 4 blocks).",
-        "blocks_rounded_down": "Your 8-bit Adam drops the last block where it is short. It has a "
-        "scale too: round the number of blocks up.",
+        "scales_once": "Your 8-bit Adam has 4 bytes of scales per block. Each of the two moments "
+        "has its own float32 scales: 2 (n + 4 blocks).",
+        "blocks_rounded_down": "Your 8-bit Adam drops a short last block. That block has a scale "
+        "too: round the number of blocks up.",
         "blocks_over_all_tensors": "Your 8-bit Adam cuts all tensors together into blocks. Each "
-        "tensor has blocks of its own, so round up for each.",
+        "tensor has its own blocks, so round up for each tensor.",
     },
 )

@@ -94,12 +94,15 @@ def _same_result(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding
     if not _close(third, twice) or not _like(value.get("gradients"), gradients):
         return Finding(False, "", ("remove_does_nothing",))
     if not _close(value["gradients"], gradients):
-        return Finding(False, "After remove() the gradients are not those of backward.")
+        return Finding(False, "After remove(), the gradients differ from backward's.")
     if not same(1 - _OTHER_LR, value.get("other")):
-        said = "remove() of the first call's object took the step of another call's parameter away."
+        said = (
+            "remove() on the first call's object stopped another call's parameter from being "
+            "updated."
+        )
         return Finding(False, said, ("shared",))
     if not same(3, value.get("hooked")):
-        said = "A parameter had a hook before; it didn't run in each of three backwards."
+        said = "A parameter already had a hook; it didn't run in each of three backward passes."
         return Finding(False, said, ("others_hooks",))
     return Finding(True)
 
@@ -113,11 +116,13 @@ def _within_bound(inputs: Mapping[str, Any], value: Mapping[str, Any], answer: A
     ends = np.array(got)
     moves = ends - starts
     if np.allclose(ends, starts, rtol=1e-6, atol=0):
-        return Finding(False, "After backward no parameter had moved.", ("no_step",))
+        return Finding(False, "After backward, no parameter had moved.", ("no_step",))
     # Which way and how far is the other part's business: here, all steps have to be of one kind.
     steps = moves / np.array(_gradients(widths))[:, np.newaxis]
     if not np.allclose(steps, steps[0, 0], rtol=1e-3):
-        return Finding(False, "After backward of 12 layers not every parameter had made its step.")
+        return Finding(
+            False, "After backward through 12 layers, some parameters hadn't been updated."
+        )
     sizes, rise_bytes = _sizes(widths), answer.metered("rise_bytes")
     # Of two: the next gradient, or a temporary of the same size as the largest one.
     if answer.breaks_budget(rise_bytes, 2 * max(sizes) + _SLACK_BYTES):
@@ -173,21 +178,20 @@ step_in_backward = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "no_step": "backward() alone has to make the step. Register a hook on each parameter with "
-        "register_post_accumulate_grad_hook, and update the parameter in it under "
+        "no_step": "backward() alone must make the step. Register a hook on each parameter with "
+        "register_post_accumulate_grad_hook, and let the hook update the parameter under "
         "torch.no_grad().",
-        "first_backward_only": "The second backward makes no step. Hooks have to stay until "
-        "remove() is called.",
+        "first_backward_only": "The second backward makes no step. Hooks must stay until remove() "
+        "is called.",
         "uphill": "Your step goes uphill: subtract lr times the gradient.",
-        "gradients_stay": "Your gradients stay after they are used. Set param.grad = None at the "
-        "end of a hook that runs after the gradient was accumulated, and keep the gradient nowhere "
-        "else: no list, no closure.",
-        "shared": "Your function shares hooks or the lr between calls, as a global or a class "
-        "attribute does. Another model may step at the same time: keep both in the call's own "
-        "variables.",
-        "others_hooks": "Hooks that a parameter had before are gone. They are other people's: keep "
-        "the handles of your own hooks, and remove those alone.",
-        "remove_does_nothing": "After remove() a backward must leave the parameters alone and keep "
+        "gradients_stay": "Your gradients stay after use. Set param.grad = None at the end of a "
+        "hook that runs after the gradient was accumulated, and don't keep the gradient "
+        "elsewhere, such as in a list or a closure.",
+        "shared": "Your function shares hooks or the lr between calls, for example in a global or "
+        "a class attribute. Another model may step at the same time: keep both in local variables.",
+        "others_hooks": "You removed hooks that a parameter had before. They aren't yours: keep "
+        "the handles of your own hooks, and remove only those.",
+        "remove_does_nothing": "After remove(), backward must leave the parameters alone and keep "
         "their gradients. Remove the hooks of all parameters.",
     },
     ban=NO_TORCH_OPTIM,

@@ -260,31 +260,31 @@ step_timeline = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "before_the_event": "Your values are those just before each event. Let the event happen "
-        "first, and record the bytes after it.",
+        "before_the_event": "You record the bytes before each event. Apply the event first, then "
+        "record the bytes.",
         "gradients_pile_up": "In your timeline each backward makes new gradients. If there are "
-        "some already, it adds to them in place: P in all.",
-        "activations_stay": "In your timeline a backward frees no activations. It frees those of "
-        "one forward.",
+        "gradients already, backward adds to them in place: P in total.",
+        "activations_stay": "In your timeline a backward frees no activations. It frees one "
+        "forward's activations.",
         "all_activations_freed": "In your timeline a backward frees the activations of all "
-        "forwards. It frees those of one.",
+        "forwards. It frees one forward's activations.",
         "one_moment": "Your Adam keeps one moment, P bytes. It has two: 2P.",
-        "state_each_step": "In your timeline every step makes new moments. They are made once, in "
-        "the first step that has gradients, and updated in place later.",
+        "state_each_step": "In your timeline every step makes new moments. The first step with "
+        "gradients makes them; later steps update them in place.",
         "state_from_the_start": "In your timeline the moments exist from the start. The first "
-        "step that has gradients makes them.",
+        "step with gradients makes them.",
         "state_without_gradients": "In your timeline a step without gradients makes the moments. "
         "It does nothing.",
-        "step_frees_gradients": "In your timeline the step frees the gradients. They stay until "
+        "step_frees_gradients": "In your timeline the step frees the gradients. They live until "
         "zero_grad.",
         "zeroing_frees": "In your timeline zero_grad(set_to_none=False) frees the gradients. It "
         "writes zeros into them, and they stay.",
-        "zeroing_makes": "In your timeline zero_grad(set_to_none=False) makes gradients where "
-        "there are none. It changes nothing.",
+        "zeroing_makes": "In your timeline zero_grad(set_to_none=False) makes gradients if there "
+        "are none. It changes nothing then.",
         "gradients_never_freed": "In your timeline zero_grad(set_to_none=True) frees nothing. It "
         "frees the gradients.",
-        "state_freed_too": "In your timeline zero_grad frees the moments as well. They stay for "
-        "good.",
+        "state_freed_too": "In your timeline zero_grad also frees the moments. They stay for the "
+        "rest of the training.",
         "parameters_forgotten": "Your timeline leaves out the parameters, P bytes at all times.",
     },
 )

@@ -46,10 +46,14 @@ def _findings(inputs: Mapping[str, Any], value: Any) -> dict[str, Finding]:
         wrong = Finding(False, "The result differs from the block's.", ("another_result",))
         return dict.fromkeys(_PARTS, wrong)
     if value.get("unchanged") is not True:
-        wrong = Finding(False, "Afterwards the block has other attributes.", ("block_changed",))
+        wrong = Finding(
+            False, "Afterwards the block's attributes have changed.", ("block_changed",)
+        )
         return dict.fromkeys(_PARTS, wrong)
     if not _close(value.get("gradients"), expected["gradients"]):
-        wrong = Finding(False, "After backward the gradients are not the block's.", ("gradients",))
+        wrong = Finding(
+            False, "After backward, the gradients differ from the block's.", ("gradients",)
+        )
         return dict.fromkeys(_PARTS, wrong)
     return {
         _GRADIENTS: Finding(True),
@@ -67,8 +71,8 @@ def _kept(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
     linear = _linear_bytes(inputs)
     if value["kept_bytes"] > 16 * linear + _SLACK_BYTES:
         said = (
-            "After forward more is live than a multiple of b s h allows: the attention "
-            "probabilities are still kept."
+            "After forward, more bytes are live than a multiple of b s h: the attention "
+            "probabilities are still saved."
         )
         return Finding(False, said, ("nothing_recomputed",) if value["softmax"] == 1 else ())
     if value["fused"]:
@@ -81,13 +85,16 @@ def _kept(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
 def _again(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
     softmax, gelu, addmm = (value[name] for name in ("softmax", "gelu", "addmm"))
     if gelu > 1 or addmm > 6:
-        said = f"The MLP ran {gelu} times, linear layers {addmm} times; expected at most 1 and 6."
+        said = (
+            f"The MLP ran {gelu} times and linear layers ran {addmm} times; expected at most 1 "
+            "and 6."
+        )
         whole = value["kept_bytes"] < _linear_bytes(inputs)
         return Finding(False, said, ("whole_block",) if whole else ("twice",))
     if value["fused"]:
         return Finding(False, _FUSED, ("fused",))
     if softmax == 1:
-        return Finding(False, "Attention ran once only.", ("nothing_recomputed",))
+        return Finding(False, "Attention ran only once.", ("nothing_recomputed",))
     if softmax > 2:
         return Finding(False, f"Attention ran {softmax} times, expected 2.", ("twice",))
     return _unseen(value) or Finding(True)
@@ -127,24 +134,24 @@ recompute_attention_only = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "whole_block": "You recompute the whole block. The MLP is most of the work and keeps no "
-        "square term: run it outside the checkpoint.",
-        "nothing_recomputed": "The attention probabilities are kept. Run attention through "
+        "whole_block": "You recompute the whole block. The MLP is most of the work and saves no "
+        "quadratic term: run it outside the checkpoint.",
+        "nothing_recomputed": "The attention probabilities are saved. Run attention through "
         "checkpoint.",
-        "twice": "Something runs too often: attention runs once in forward and once in backward, "
-        "the MLP once in all.",
-        "fused": "You replace attention with torch's fused one, which recomputes by itself. This "
-        "exercise recomputes the block's own attention: run it through checkpoint.",
-        "block_changed": "You change the block: an attribute of it or of one of its parts. Call "
-        "its parts, and leave them as they are.",
+        "twice": "Something runs too often: run attention once in forward and once in backward, "
+        "and the MLP only once.",
+        "fused": "You call torch's fused attention, which recomputes for you. Recompute the "
+        "block's own attention: run it through checkpoint.",
+        "block_changed": "You change an attribute of the block or of one of its parts. Call its "
+        "parts, and leave them as they are.",
         "another_result": "The result differs from the block's. It is a + mlp(norm2(a)) with "
         "a = x + attention(norm1(x)).",
-        "gradients": "Some gradient differs: every parameter of attention, MLP and norms gets "
+        "gradients": "Some gradients differ: every parameter of attention, MLP and norms gets "
         "one, and so does x, along both of its paths.",
     },
     ban=Ban(
         names=frozenset({".recompute"}),
-        reason="Run the parts yourself, and leave the block's own switch alone.",
+        reason="Run the parts yourself, and leave the block's switch alone.",
     ),
     trust="measured",
     stretch=True,

@@ -263,21 +263,25 @@ def near(got: Any, expected: list[Any]) -> bool:
     )
 
 
-_OUTPUTS = "The result is not the function's: the same tensors, and a tuple where it is a tuple."
-_CHANGED = "An argument was changed: its values, or whether it requires a gradient."
+_OUTPUTS = (
+    "The result differs from the function's. Return the same tensors, and a tuple if the function "
+    "returns a tuple."
+)
+_CHANGED = "An argument changed: its values, or whether it requires a gradient."
 _NO_GRAPH = "The result requires no gradient, so backward cannot reach the inputs."
-_UNDER_NO_GRAD = "Under torch.no_grad() the function is called once, and the result has no graph."
+_UNDER_NO_GRAD = (
+    "Under torch.no_grad(), call the function once, and return a result without a graph."
+)
 _BETWEEN = "Random numbers drawn after forward differ from those without a checkpoint."
 _AFTER = "Random numbers drawn after backward differ from those without a checkpoint."
 _GRADIENTS_DIFFER = "After backward the gradients differ from those without a checkpoint."
-_CALLS = "In forward the function is to be called once, and in backward once more."
+_CALLS = "Call the function once in forward and once in backward."
 _TWO_CALLS = (
-    "With two checkpoints in a row, each function is to be called once in forward and "
-    "once in backward."
+    "With two checkpoints in a row, call each function once in forward and once in backward."
 )
 _REFUSED = "Backward ended with an error: "
 _MEASURED_CALL = (
-    "Where memory is measured, the result or the gradient is not that of the function without "
+    "In the memory measurement, the result or the gradient differs from the function's without a "
     "checkpoint."
 )
 _MANY = (
@@ -285,8 +289,8 @@ _MANY = (
     "one function's saved tensors."
 )
 _KEEPS = (
-    "After forward, at most 8 KiB may be live besides the inputs and the output, numpy's memory "
-    "included. Yours keeps more."
+    "After forward, at most 8 KiB may be live in addition to the inputs and the output, including "
+    "numpy's memory. Your checkpoint keeps more."
 )
 
 checkpoint = Task(
@@ -297,46 +301,47 @@ checkpoint = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "keeps_second_call": "After its backward, your checkpoint still holds what the second call "
-        "saved. Keep nothing of that call, on ctx or elsewhere, and don't retain its graph.",
-        "keeps_everything": "Your checkpoint keeps the activations. In forward, nothing that the "
-        "function's operations save may stay; call the function again in backward.",
-        "keeps_something": "Your checkpoint keeps tensors besides the inputs and the output. Look "
-        "for activations in closures, lists and the context.",
-        "calls": "The function is called too often or too rarely: once in forward and once in "
-        "backward; under torch.no_grad() once in all.",
-        "other_random_numbers": "In backward your function draws different random numbers from "
-        "forward, so a dropout drops other values. Each checkpoint saves torch.get_rng_state() "
-        "before its first call, on its own ctx, and sets it for the second.",
-        "state_not_put_back": "Your backward leaves the RNG state changed. Save the state before "
-        "you set it back, and restore it after the second call.",
-        "forward_rewinds": "Your forward leaves the RNG state changed. Forward needs to save the "
-        "state, not to set it.",
+        "keeps_second_call": "After its backward, your checkpoint still holds the second call's "
+        "saved tensors. Keep nothing from that call, on ctx or elsewhere, and don't retain its "
+        "graph.",
+        "keeps_everything": "Your checkpoint keeps the activations. In forward, keep none of the "
+        "tensors that the function's operations save; call the function again in backward.",
+        "keeps_something": "Your checkpoint keeps tensors other than the inputs and the output. "
+        "Look for activations in closures, lists and the context.",
+        "calls": "You call the function too often or too rarely. Call it once in forward and once "
+        "in backward, and only once under torch.no_grad().",
+        "other_random_numbers": "In backward the function draws other random numbers than in "
+        "forward, so dropout drops other values. In each checkpoint, save torch.get_rng_state() "
+        "on its own ctx before the first call, and set it before the second.",
+        "state_not_put_back": "Your backward leaves the RNG state changed. Save the current state "
+        "before you set the old one, and restore it after the second call.",
+        "forward_rewinds": "Your forward leaves the RNG state changed. Forward must only save the "
+        "state, not set it.",
         "parameters_left_out": "The layers' parameters get no gradient. In the second call, let "
         "backward reach them: torch.autograd.backward, or gradients for them too.",
-        "used_again": "Where an argument is used again, twice by fn or outside of it, its gradient "
-        "is wrong. Detach each argument for the second call, separately in each place, and return "
-        "the gradient that arrives there.",
-        "arguments_left_out": "Some tensor argument gets no gradient. Every tensor among the "
-        "arguments counts, wherever it stands.",
-        "arguments_changed": "You change an argument, which is the caller's: its values, or "
-        "whether it requires a gradient. Call requires_grad_ on what detach() returns.",
-        "integer_arguments": "Your backward asks for a gradient of integers, which can't have one. "
-        "requires_grad_(tensor.requires_grad) leaves those out.",
+        "used_again": "If an argument is used twice, by fn or outside it, its gradient is wrong. "
+        "Detach the argument separately in each position for the second call, and return the "
+        "gradient that arrives there.",
+        "arguments_left_out": "Some tensor argument gets no gradient. Return a gradient for every "
+        "tensor argument, whatever its position.",
+        "arguments_changed": "You change the caller's argument: its values, or whether it "
+        "requires a gradient. Call requires_grad_ on the tensor that detach() returns.",
+        "integer_arguments": "Your backward asks for a gradient of integers, which can't have "
+        "one. requires_grad_(tensor.requires_grad) avoids this.",
         "no_graph_in_backward": "Your second call builds no graph, so no gradient gets through. "
-        "Torch runs backward without one: call fn under torch.enable_grad().",
+        "Torch switches gradients off in backward: call fn under torch.enable_grad().",
         "results_without_gradient": "Some results require no gradient, such as integers. Leave "
         "them and their gradients out of torch.autograd.backward.",
         "one_backward_each": "Your results share a graph, and the first backward frees it. Call "
         "torch.autograd.backward once, with the results and their gradients as two lists.",
-        "one_output_only": "Your backward goes through some of the results only. Pass each "
+        "one_output_only": "Your backward goes through only some of the results. Pass each "
         "result's gradient to torch.autograd.backward.",
         "not_detached": "Your second call runs on the arguments themselves, so its backward "
-        "continues into the graph that made them, which has a backward of its own. Give fn "
+        "continues into the graph that made them, which runs its own backward. Give fn "
         "tensor.detach().requires_grad_(tensor.requires_grad), and return the gradients that "
         "arrive there.",
-        "outputs": "The result is not what the function returns: tensors, including integer and "
-        "unused ones, and a tuple if it returns a tuple.",
+        "outputs": "The result differs from the function's. Return all of its tensors, including "
+        "integer and unused ones, and a tuple if it returns a tuple.",
     },
     ban=NO_TORCH_CHECKPOINT,
     trust="measured",

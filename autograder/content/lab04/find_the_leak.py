@@ -102,23 +102,23 @@ find_the_leak = leak_task(
         mistakes={
             "hooks_stay": "Your hooks stay on the layers, one more per step. Keep the handles that "
             "register_forward_hook returns, and remove() them.",
-            "outputs_of_each_step": "The hooks' list holds every output, and the hooks stay on the "
-            "layers, so the last step's list is alive in the next one. Log the number, not the "
-            "tensor, and remove the hooks.",
+            "outputs_of_each_step": "The hooks' list holds every output, and the hooks stay on "
+            "the layers, so each step's list is still alive in the next step. Log the number, not "
+            "the tensor, and remove the hooks.",
             "outputs_stay": "Your list still holds every output. detach() makes a tensor without a "
             "graph, but with the same storage. Reduce the output to a number in the hook.",
-            "graph_stays": "Every output is still held: by a mean whose graph saves the output it "
-            "was made from, or by a list of outputs, for which detach() is no help. Log the mean "
-            "of output.detach() as a number, with .item().",
-            "no_checkpoint": "The log is small now, but too many activations are live at once. Run "
-            "the layers through checkpoint in segments of four, as the code given does.",
+            "graph_stays": "Every output is still alive: a mean's graph saves its output, or a "
+            "list holds the outputs, where detach() doesn't help. Log the mean of output.detach() "
+            "as a number, with .item().",
+            "no_checkpoint": "The log is small now, but too many activations are live at once. "
+            "Run the layers through checkpoint in segments of four, as the given code does.",
             "logs_twice": "Your log has each layer twice: hooks run again when a segment is "
-            "recomputed. Note forward's values only.",
-            "logs_twice_and_hooks_stay": "Your log has each layer twice: hooks run again when a "
-            "segment is recomputed. And they stay on the layers. Note forward's values only, keep "
-            "the handles that register_forward_hook returns, and remove() them.",
-            "inputs_changed": "Your function changes x, or the list of layers: x may even require "
-            "a gradient afterwards, which then stays in memory. They are the caller's.",
+            "recomputed. Log forward's values only.",
+            "logs_twice_and_hooks_stay": "Your log has each layer twice, because hooks run again "
+            "when a segment is recomputed, and your hooks stay on the layers. Log forward's "
+            "values only, keep the handles that register_forward_hook returns, and remove() them.",
+            "inputs_changed": "Your function changes x or the list of layers, which belong to the "
+            "caller. If you made x require a gradient, that gradient stays in memory.",
             "not_squared": "You log the mean of the outputs. Log the mean of their squares.",
         },
     ),

@@ -16,11 +16,11 @@ NO_TORCH_CHECKPOINT = Ban(
         {"torch.utils.checkpoint", "torch.distributed.algorithms._checkpoint", "fairscale"}
         | {"deepspeed"}
     ),
-    reason="Write the checkpointing yourself: not torch.utils.checkpoint, nor another library's.",
+    reason="Write checkpointing yourself: don't use torch.utils.checkpoint or another library's.",
 )
 
 UNSEEN = (
-    "The meter saw less than any run of this exercise takes, as if the work were done where the "
-    "meter does not look: on another thread, or with torch's dispatch modes switched off. An "
-    "instructor has to look at it."
+    "The meter saw less memory than any run of this exercise takes, as if the work ran where the "
+    "meter can't see it: on another thread, or with torch's dispatch modes switched off. An "
+    "instructor will look at this."
 )

@@ -39,7 +39,9 @@ def _finding(value: Any) -> Finding:
         return Finding(False, "The figures came back garbled.")
     own, student = value["own"], value["student"]
     if not _are_pairs(own) or not _falls(own):
-        doubt = "The GPU's own figures are implausible, so nothing can be compared with them."
+        doubt = (
+            "The grader's own measurements on this GPU are implausible, so it can't judge yours."
+        )
         return Finding(False, doubt=doubt)
     if not _are_pairs(student):
         return Finding(False, f"Expected (seconds, peak_bytes), but got {show(student)}.")
@@ -85,7 +87,8 @@ def _difference(own: Pairs, student: Pairs) -> str | None:
     overhead = min(seconds for seconds, _ in student[1:]) / student[0][0] - 1
     if overhead >= _MOST_OVERHEAD:
         return (
-            f"The fastest checkpointed length takes {overhead:.0%} more time than no checkpoints."
+            f"The fastest segment length takes {overhead:.0%} more time than a step without "
+            "checkpoints."
         )
     return None
 
@@ -162,18 +165,18 @@ gpu_tradeoff = Task(
     seconds=120.0,
     ban=Ban(allows=frozenset({"peakmem.meter", "torch.utils.benchmark"})),
     mistakes={
-        "not_synchronized": "You timed how long it takes to queue a step, not to run it. Call "
+        "not_synchronized": "You timed queueing a step, not running it. Call "
         "torch.cuda.synchronize() before you read the clock, both times.",
         "milliseconds": "These are milliseconds (elapsed_time returns them). Divide by 1000.",
         "gibibytes": "Your peak is in GiB or MiB. Return bytes.",
-        "no_checkpoint": "Your figures do not depend on the segment length: neither time nor "
-        "memory. Run the layers through run_in_segments.",
-        "peak_not_reset": "Your peak is the same for every segment length: it is that of the "
-        "whole process. Call torch.cuda.reset_peak_memory_stats() before the step.",
-        "live_after": "Your bytes are too few. The peak comes within the step: read "
+        "no_checkpoint": "Neither your times nor your memory depend on the segment length. Run "
+        "the layers through run_in_segments.",
+        "peak_not_reset": "Your peak is the same for every segment length, because it is the "
+        "whole process's peak. Call torch.cuda.reset_peak_memory_stats() before the step.",
+        "live_after": "Your peak is too low. It comes during the step: read "
         "torch.cuda.max_memory_allocated(), not memory_allocated().",
-        "first_step_too": "Your steps take too long. Run two steps before you time one, and don't "
-        "time making the stack.",
+        "first_step_too": "Your steps take too long. Run two steps before you time one, and build "
+        "the stack before the clock starts.",
     },
     stretch=True,
 )

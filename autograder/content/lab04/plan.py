@@ -233,31 +233,35 @@ plan = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "remembers": "Your plan for other stages is that of an earlier call with as many stages "
-        "and the same budget. What you remember depends on the stages too: forget it after a call.",
-        "root_of_n": "You cut into segments of about sqrt(n) stages. These stages are not equal, "
-        "and there is a budget: look at each one's bytes and time.",
+        "remembers": "You return an earlier call's plan for other stages, because the number of "
+        "stages and the budget are the same. What you remember also depends on the stages: forget "
+        "it after each call.",
+        "root_of_n": "You cut into segments of about sqrt(n) stages. Here stages aren't equal, "
+        "and there is a budget: look at each stage's bytes and time.",
         "equal_segments": "You only try segments of equal length. Stages are not equal, so a cut "
         "may go anywhere: best after a small output.",
-        "greedy": "Your segments are each as long as fits, cut from the front. That may cut after "
-        "a huge output, which then stays; a shorter segment can be cheaper for all later ones.",
-        "one_cut": "You cut at most once. Where no single cut fits, or only a late one, try more.",
-        "cheapest_outputs": "You keep the cheapest outputs, wherever they are. Where each "
-        "segment begins and ends counts too, and the last kept output should come early.",
+        "greedy": "You make each segment as long as fits, starting at the front. That may cut "
+        "after a huge output, which then stays; a shorter segment can leave more room for all "
+        "later ones.",
+        "one_cut": "You cut at most once. If no single cut fits, or only a late one does, try "
+        "more cuts.",
+        "cheapest_outputs": "You keep the smallest outputs, wherever they are. It also matters "
+        "where each segment begins and ends, and the last kept output should come early.",
         "least_peak": "You return the plan with the least peak, whatever the budget. Look for the "
         "least time that fits.",
-        "fewest_cuts": "You take the fewest cuts. Two small outputs may take less than a large "
-        "one, and leave room for later stages: of all plans that end with an index, remember "
-        "the one with the least sum of kept outputs.",
+        "fewest_cuts": "You take the fewest cuts. Two small outputs may take less memory than one "
+        "large output and leave room for later stages: among all plans that end at an index, "
+        "remember the one whose kept outputs have the smallest sum.",
         "keeps_all": "You keep every output, which recomputes almost every stage. Recompute only "
         "as much as the budget asks for.",
         "kept_forgotten": "You forget that the outputs kept before a segment are live while it "
         "runs.",
-        "below_the_budget": "Your plans stay below the budget. A peak that equals it fits.",
-        "segment_starts": "Your indices are those of the stages that begin a segment. Return those "
-        "of the stages that end one.",
-        "last_stage_kept": "Your plan keeps the last stage's output too, so the last segment is "
-        "recomputed for nothing.",
+        "below_the_budget": "Your plans stay strictly below the budget. A peak equal to the "
+        "budget fits.",
+        "segment_starts": "You return the first stage of each segment. Return the last stage of "
+        "each segment.",
+        "last_stage_kept": "Your plan also keeps the last stage's output, so the last segment is "
+        "recomputed needlessly.",
     },
     stretch=True,
 )

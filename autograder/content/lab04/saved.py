@@ -200,39 +200,39 @@ saved_bytes = Task(
     ),
     ban=Ban(allows=frozenset({"gc"})),
     mistakes={
-        "dropped_too": "You count everything that was saved on the way, but part of the graph was "
-        "dropped before the function returned, with everything it had saved. Count what is still "
-        "held.",
-        "counted_twice": "You count a tensor as often as it was saved. Count each storage once.",
+        "dropped_too": "You count every tensor that was ever saved, but part of the graph was "
+        "dropped before the function returned, along with its saved tensors. Count only those "
+        "that are still held.",
+        "counted_twice": "You count a tensor each time it is saved. Count each storage once.",
         "counted_twice_and_dropped": "You add up everything that passes through the hook. A "
         "storage that is saved twice counts once, and one that the graph no longer holds does not "
         "count.",
         "slices_apart": "You count two slices of one tensor as two storages. tensor.data_ptr() is "
-        "where a slice begins; tensor.untyped_storage().data_ptr() is where its storage does.",
+        "where a slice begins; tensor.untyped_storage().data_ptr() is where its storage begins.",
         "shapes_apart": "You count a tensor and a view of another shape, such as x and x.T, as two "
         "storages. Tell storages apart by untyped_storage().data_ptr() alone.",
-        "last_saver_only": "Several operations may save one storage. You remember the last of them "
-        "only, and if that one was dropped, you miss that another still holds the storage.",
-        "first_saver_only": "Several operations may save one storage. You remember the first of "
-        "them only, and if that one was dropped, you miss that another still holds the storage.",
+        "last_saver_only": "Several operations may save one storage. You remember only the last "
+        "one, so if it was dropped, you miss that another still holds the storage.",
+        "first_saver_only": "Several operations may save one storage. You remember only the first "
+        "one, so if it was dropped, you miss that another still holds the storage.",
         "views_as_small": "A view keeps its whole storage alive. Count "
         "untyped_storage().nbytes(), not the view's own elements.",
-        "views_left_out": "You leave out every view. Leave out those of an nn.Parameter only: a "
+        "views_left_out": "You leave out every view. Leave out only views of an nn.Parameter: a "
         "view of anything else keeps its storage alive.",
         "parameters_too": "You count parameters. They exist with or without a graph. Note that a "
         "linear layer saves a view of its weight: look at ._base.",
-        "parameters_views": "You count views of parameters. A linear layer saves one of its "
+        "parameters_views": "You count views of parameters. A linear layer saves a view of its "
         "weight: look at ._base.",
-        "parameters_themselves": "You leave views of parameters out, but count a parameter that is "
-        "saved itself. It isn't a view, so its ._base is None.",
-        "numbers_too": "You count numbers that are written in Python, such as the 2.0 in 2.0 * x. "
-        "They aren't tensors of the program.",
-        "inputs_left_out": "You leave the inputs out. If an operation saved one, it counts.",
-        "outputs_left_out": "You leave the function's result out. If an operation saved it, as "
-        "exp and tanh do, it counts.",
-        "buffers_left_out": "You leave a buffer out. Only parameters are left out.",
-        "single_values_left_out": "You leave out a tensor without dimensions. Numbers written in "
-        "Python don't count, but a result like x.mean() is a tensor of the program.",
+        "parameters_themselves": "You leave out views of parameters, but count a parameter that "
+        "is saved directly. It isn't a view, so its ._base is None.",
+        "numbers_too": "You count Python numbers, such as the 2.0 in 2.0 * x. They aren't tensors "
+        "of the program.",
+        "inputs_left_out": "You leave out the inputs. An input that an operation saved counts.",
+        "outputs_left_out": "You leave out the function's result. It counts if an operation saved "
+        "it, as exp and tanh do.",
+        "buffers_left_out": "You leave out a buffer. Leave out only parameters.",
+        "single_values_left_out": "You leave out a tensor without dimensions. Python numbers "
+        "don't count, but a result like x.mean() is a tensor of the program.",
         "elements": "You return elements. Return bytes.",
         "four_bytes_each": "You count 4 bytes for every element. Ask the storage for its bytes.",
     },

@@ -116,7 +116,9 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
         said += f"forward called the layers {value['forward']}, expected 0 to {n - 1}, once each."
         return Finding(False, said[:300], _explain(n, k, value))
     if not close(value["sums"], expected["sums"]):
-        return Finding(False, f"{said}the result is not that of the layers one after another.")
+        return Finding(
+            False, f"{said}the result differs from running the layers one after another."
+        )
     again = _backward(n, k)
     if sorted(value["backward"]) != list(range(again)):
         right = f"expected 0 to {again - 1}, once each" if again else "expected none"
@@ -128,7 +130,7 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
     tensors = segments - 1 + n - again
     kept = value["kept_bytes"]
     if type(kept) is not int or kept > tensors * _ONE + segments * _SLACK_BYTES:
-        said += f"after forward more is live than {tensors} outputs."
+        said += f"after forward, more than {tensors} outputs are live."
         return Finding(False, said, _keeps(n, k, value) + _explain(n, k, value))
     if kept < tensors * _ONE or not same([n, again], value["operators"]):
         return Finding(False, doubt=UNSEEN)
@@ -200,23 +202,24 @@ run_in_segments = Task(
         "its forward, so recomputing it gains nothing.",
         "never_recomputed": "Nothing is recomputed in backward. Run every segment but the last "
         "through checkpoint.",
-        "rest_left_out": "Your segments leave out the layers after the last whole segment.",
-        "cut_from_the_back": "Your first segment is the short one, or the last is always whole. "
+        "rest_left_out": "Your segments skip the layers after the last whole segment.",
+        "cut_from_the_back": "Your first segment is the short one, or your last is always whole. "
         "Cut from the front: the remainder is the last segment.",
         "number_for_length": "You treat segment_length as the number of segments. It is the number "
         "of layers in one.",
-        "first_segment_kept": "You recompute the last segment and keep the first. It is the last "
-        "one that is not checkpointed.",
-        "layer_by_layer": "You checkpoint each layer by itself, so each layer's input is kept. Run "
-        "a whole segment as one function through checkpoint: then only its input is.",
+        "first_segment_kept": "You recompute the last segment and keep the first. Leave the last "
+        "segment without a checkpoint instead.",
+        "layer_by_layer": "You checkpoint each layer separately, so each layer's input is kept. "
+        "Run a whole segment as one function through checkpoint, which keeps only the segment's "
+        "input.",
         "keeps_outputs": "Your function keeps the output of each layer. Drop it once the next "
         "layer has run: look for lists and closures that hold it.",
         "one_layer_each": "You recompute all layers but one, whatever the length of a segment.",
         "about_equal": "Your segments are about equally long. Cut segments of segment_length from "
-        "the front, and leave the last one what is left, even if it's short.",
-        "late_closure": "Backward runs the last segment's layers in place of each segment's own. "
-        "Your function reads the loop's variable, which has moved on when backward calls it: pass "
-        "the layers as an argument of checkpoint.",
+        "the front; the last one gets the remaining layers, even if it's short.",
+        "late_closure": "Backward runs the last segment's layers for every segment. Your function "
+        "reads the loop variable, which has changed by the time backward calls it: pass the "
+        "layers to checkpoint as an argument.",
     },
     ban=NO_TORCH_CHECKPOINT,
     trust="measured",

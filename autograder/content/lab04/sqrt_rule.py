@@ -149,29 +149,31 @@ sqrt_rule = Task(
         form=_form,
     ),
     mistakes={
-        "square_root": "The root of n, rounded down, is not always best: the last segment may be "
-        "short. Try every length and take one of the least peak.",
-        "root_without_saved": "The root of n is best if a layer saves nothing but its output. The "
-        "more it saves, the shorter the best segment. Try every length.",
+        "square_root": "The root of n, rounded down, isn't always best, because the last segment "
+        "may be short. Try every length, and take one with the lowest peak.",
+        "root_without_saved": "The root of n is best only if a layer saves nothing but its "
+        "output. The more it saves, the shorter the best segment. Try every length.",
         "saved_forgotten": "You count each layer as one unit. A layer that is live for backward "
-        "holds `saved` units; a segment's input is one.",
+        "holds `saved` units; a segment's input is one unit.",
         "inputs_saved_too": "You count `saved` units for the segments' inputs too. Each of them is "
         "one tensor: one unit.",
         "root_of_the_quotient": "The root of n / saved, rounded, is close, but not always best: "
         "lengths are whole, and the last segment may be short. Try every length.",
-        "least_peak_itself": "You return the least peak. Return the length that reaches it.",
-        "last_is_whole": "Your peak treats the last segment as a whole one. It has r layers, and "
-        "while another one is recomputed, one input fewer is live.",
-        "recomputed_forgotten": "Your peak is that at the end of forward. When a whole segment is "
-        "recomputed, its k outputs are live.",
-        "last_forgotten": "Your peak looks at recomputed segments only. At the end of forward all "
-        "inputs and the last segment's outputs are live.",
+        "least_peak_itself": "You return the lowest peak. Return the segment length that reaches "
+        "it.",
+        "last_is_whole": "You treat the last segment as a whole one. It has r layers, and while "
+        "another segment is recomputed, one input fewer is live.",
+        "recomputed_forgotten": "Your peak is the one at the end of forward. When a whole segment "
+        "is recomputed, its k outputs are live.",
+        "last_forgotten": "Your peak considers only recomputed segments. At the end of forward, "
+        "all inputs and the last segment's outputs are live.",
         "input_forgotten": "You leave out the chain's input, which is kept too.",
-        "inputs_forgotten": "You leave out the segments' inputs, which wait their turn.",
-        "long_segment": "A segment is never longer than the chain: k > n means n.",
+        "inputs_forgotten": "You leave out the segments' inputs, which stay until their segment "
+        "is recomputed.",
+        "long_segment": "A segment is never longer than the chain: treat k > n as k = n.",
         "all_again": "You recompute all layers. The last segment is still live after forward.",
-        "all_but_one_segment": "The segment that is not recomputed is the last, and it may be "
-        "short: n - k is too few then.",
-        "whole_segments": "Where k divides n, the last segment is whole, and still not recomputed.",
+        "all_but_one_segment": "The last segment isn't recomputed, and it may be short: then n - "
+        "k is too few.",
+        "whole_segments": "If k divides n, the last segment is whole, but still isn't recomputed.",
     },
 )

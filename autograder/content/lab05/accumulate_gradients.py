@@ -122,12 +122,12 @@ def _compared(case: Case, value: Mapping[str, Any]) -> Finding:
         return Finding(False, "The answers came back garbled.")
     call = f"With {len(small['inputs'])} samples, micro_batch={micro_batch}, {small['loss']}"
     if case.secret["checks"] != "loss" and not close(got, pieces.right.gradients):
-        said = f"{call}: the gradients are not those of the full batch. {_ratio(got, pieces)}"
+        said = f"{call}: the gradients differ from the full batch's. {_ratio(got, pieces)}"
         return Finding(False, said.rstrip(), tuple(pieces.mistakes_in(got)))
     if case.secret["checks"] == "gradients" or is_number(value.get("value"), pieces.right.loss):
         return forwards_unseen(value, len(small["inputs"])) or Finding(True)
     if is_tensor(value.get("value")):
-        return Finding(False, f"{call}: a tensor came back.", ("returns_tensor",))
+        return Finding(False, f"{call}: your function returned a tensor.", ("returns_tensor",))
     mutants = pieces.loss_mutants().items()
     names = [name for name, wrong in mutants if is_number(value.get("value"), wrong)]
     if not close(got, pieces.right.gradients):  # right gradients explain no wrong loss
@@ -184,7 +184,7 @@ def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     if answer.breaks_budget(rise_bytes, largest_rise_bytes()):
         return Finding(False, _TOO_MUCH, (_cause(rise_bytes or 0, value),))
     if not close(got, gradients_of(model, LOSSES["mse"](model(x), y)), _FLOAT32):
-        said = f"{_LARGE_CALL} the gradients are not those of the full batch."
+        said = f"{_LARGE_CALL} the gradients differ from the full batch's."
         return Finding(False, said, _scaled(got, model, x, y))
     if not answer.memory and not (rise_bytes or 0) >= least_rise_bytes():
         return Finding(False, doubt=_UNMETERED)
@@ -248,11 +248,11 @@ def _scaled(got: list[Any], model: Any, x: torch.Tensor, y: torch.Tensor) -> tup
     )
 
 
-_TOO_MUCH = f"{_LARGE_CALL}, live memory rose by more than twice what one micro-batch alone takes."
+_TOO_MUCH = f"{_LARGE_CALL}, live memory rose by more than twice one micro-batch's memory."
 _UNMETERED = (
-    "The meter saw less memory than a single sample takes, as if the work were done where it does "
-    "not look: on another thread, or with torch's dispatch modes switched off. An instructor has "
-    "to look at it."
+    "The meter saw less memory than a single sample takes, as if the work ran where the meter "
+    "can't see it: on another thread, or with torch's dispatch modes switched off. An instructor "
+    "will look at this."
 )
 accumulate_gradients = Task(
     id="lab05-accumulate_gradients",
@@ -265,31 +265,34 @@ accumulate_gradients = Task(
     | {
         "sums_losses": "Your gradients are right, but you return the sum of the micro-batches' "
         "losses. Weight each by its share of the samples, as its gradient is.",
-        "last_loss": "You return the loss of the last micro-batch. The batch's mean loss is made "
-        "of all of them, each weighted by its share of the samples.",
-        "last_loss_divided": "You return the scaled loss of the last micro-batch. Add them all up.",
-        "not_divided_by_samples": "The loss that you return is a sum over the samples. Divide it "
-        "by their number.",
-        "no_division": "Your gradient is a sum of the micro-batches' mean gradients, so it grows "
-        "with their number. Multiply each micro-batch's loss by its share of the samples, before "
-        "backward.",
-        "ragged_as_full": "Your last micro-batch weighs as much as the others, though it is "
-        "shorter. Weight each by len(x) / len(inputs), not by 1 / the number of micro-batches.",
-        "counts_micro_batch": "Your last micro-batch counts as micro_batch samples, though it has "
-        "fewer. Weight each by len(x) / len(inputs).",
-        "drops_last": "Your last, shorter micro-batch is left out.",
+        "last_loss": "You return the last micro-batch's loss. The batch's mean loss combines all "
+        "micro-batches' losses, each weighted by its share of the samples.",
+        "last_loss_divided": "You return the last micro-batch's scaled loss. Add up all scaled "
+        "losses.",
+        "not_divided_by_samples": "You return the sum of the samples' losses. Divide it by the "
+        "number of samples.",
+        "no_division": "Your gradient is the sum of the micro-batches' mean gradients, so it "
+        "grows with their number. Multiply each micro-batch's loss by its share of the samples "
+        "before backward.",
+        "ragged_as_full": "Your last micro-batch has the same weight as the others, although it "
+        "is shorter. Weight each one by len(x) / len(inputs), not by 1 / the number of "
+        "micro-batches.",
+        "counts_micro_batch": "You count micro_batch samples for the last micro-batch, although "
+        "it has fewer. Weight each micro-batch by len(x) / len(inputs).",
+        "drops_last": "You skip the last, shorter micro-batch.",
         "divides_by_samples": "You divide the loss, which is already a mean, by the number of all "
-        "samples. Multiply it by the micro-batch's own number of samples first.",
-        "clears_first": "Earlier gradients are lost. Do not clear them: add to them.",
-        "scales_existing": "Earlier gradients are scaled too. Scale the losses "
-        "before backward, not .grad afterwards.",
+        "samples. First multiply it by the micro-batch's own number of samples.",
+        "clears_first": "You discard earlier gradients. Don't clear them: add to them.",
+        "scales_existing": "You also scale earlier gradients. Scale the losses before backward, "
+        "not .grad afterwards.",
         "last_only": "Only the last micro-batch's gradient is left. Clear gradients for a new "
         "batch, not for a new micro-batch.",
         "other_mode": OTHER_MODE,
         "keeps_graphs": KEEPS_GRAPHS,
         "larger_graphs": "Your micro-batches don't pile up, but each takes too much memory. "
-        "torch.func.grad and create_graph=True also record the backward, to differentiate it once "
-        "more, and a loss kept until the next forward holds its graph. Call loss.backward().",
+        "torch.func.grad and create_graph=True also record backward so that it can be "
+        "differentiated again, and a loss that you keep until the next forward holds its graph. "
+        "Call loss.backward().",
     },
     trust="measured",
 )

@@ -221,26 +221,26 @@ accumulate_token_mean = Task(
     | {
         "keeps_graphs": KEEPS_GRAPHS,
         "other_mode": OTHER_MODE,
-        "nan_where_none": "Where no token of the batch counts, the answer is 0.0 and there is no "
-        "gradient. Your division by 0 made NaN.",
+        "nan_where_none": "If no token in the batch counts, return 0.0 without a gradient. Your "
+        "division by 0 gives NaN.",
         "nan_in_a_micro_batch": "A micro-batch without a counted token makes your result NaN: its "
-        "mean is 0 / 0. Take its sum instead (reduction='sum'), which is 0, or leave it out.",
+        "mean is 0 / 0. Use its sum instead (reduction='sum'), which is 0, or skip it.",
         "mean_of_means": "You average the means of the micro-batches. One with few counted tokens "
         "then weighs as much as a full one. Divide sums by the number of counted tokens of the "
         "whole batch.",
         "weighted_by_samples": "You weight micro-batches by their samples. The mean is over "
-        "tokens, so weight them by the tokens that count.",
-        "no_division": "You add up means over micro-batches. Sum the tokens' losses of each "
-        "(reduction='sum'), and divide by the number of counted tokens of the whole batch.",
+        "tokens, so weight micro-batches by the tokens that count.",
+        "no_division": "You add up the micro-batches' means. Sum each micro-batch's token losses "
+        "(reduction='sum'), and divide by the number of counted tokens in the whole batch.",
         "sum_of_tokens": "You add up the tokens' losses without dividing by their number. Divide "
-        "each micro-batch's sum before backward(): dividing the result alone leaves .grad alone.",
+        "each micro-batch's sum before backward(): dividing only the result doesn't change .grad.",
         "counts_by_default_index": "Your count treats -100 as the ignored label, whatever "
         "ignore_index says.",
-        "counts_ignored_tokens": "You divide by the number of all tokens, ignored ones included. "
-        "Count labels that differ from ignore_index.",
-        "clears_first": "Earlier gradients are lost. Do not clear them: add to them.",
+        "counts_ignored_tokens": "You divide by the number of all tokens, including ignored ones. "
+        "Count only labels that differ from ignore_index.",
+        "clears_first": "You discard earlier gradients. Don't clear them: add to them.",
         "default_ignore_index": "Your function ignores -100, whatever ignore_index says. Pass "
         "ignore_index to the loss.",
-        "shifts_again": "Your labels are shifted by one token. Here they are shifted already.",
+        "shifts_again": "You shift the labels by one token. They are already shifted.",
     },
 )

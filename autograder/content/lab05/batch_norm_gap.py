@@ -107,7 +107,11 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     got, right = value.get("value"), gaps.pop("right")
     call = f"With norm {case.inputs['norm']!r} and micro_batch={case.inputs['micro_batch']}"
     if is_tensor(got):
-        return {"right": Finding(False, f"{call}: a tensor came back.", ("returns_tensor",))}
+        return {
+            "right": Finding(
+                False, f"{call}: your function returned a tensor.", ("returns_tensor",)
+            )
+        }
     if not _is_number(got, right):
         names = tuple(name for name, wrong in gaps.items() if _is_number(got, wrong))
         said = f"{call}: expected {right:.6g}, got {show(got)}."
@@ -135,14 +139,14 @@ batch_norm_gap = Task(
     judge=_judge,
     mistakes={
         "returns_tensor": "Your function returns a tensor. Return a plain number, with .item().",
-        "model_changed": "The model is not as it was. In training mode a forward updates batch "
-        "norm's running statistics: work on copy.deepcopy(model), and leave the model's modes, "
-        "gradients, and settings such as requires_grad alone.",
-        "no_gap_in_evaluation": "You see no difference, because the model ran in evaluation mode. "
-        "Put (a copy of) it in training mode, where batch norm uses the batch it is given.",
+        "model_changed": "Your function changed the model. In training mode a forward updates "
+        "batch norm's running statistics: work on copy.deepcopy(model), and leave the model's "
+        "modes, gradients, and settings such as requires_grad alone.",
+        "no_gap_in_evaluation": "You see no difference because the model ran in evaluation mode. "
+        "Put a copy of it in training mode, where batch norm uses the current batch's statistics.",
         "mean_instead_of_largest": "You return the mean difference. Return the largest.",
-        "drops_last": "Your last, shorter micro-batch is left out.",
-        "first_micro_batch_only": "You look at the first micro-batch only.",
+        "drops_last": "You skip the last, shorter micro-batch.",
+        "first_micro_batch_only": "You look only at the first micro-batch.",
         "last_micro_batch_only": "You return the last micro-batch's difference. Return the largest "
         "of all.",
         "signed": "You take the largest difference with its sign; a large negative one is lost. "

@@ -94,27 +94,27 @@ find_the_leak = leak_task(
             "outputs_stay": lambda sizes: most_bytes(**sizes),
         },
         mistakes={
-            "graphs_stay": "Every micro-batch's outputs are still live at the end: something holds "
-            "them, as a rule the graph of a loss. Run the model under torch.no_grad(), or keep "
-            "numbers only, loss.item().",
+            "graphs_stay": "Every micro-batch's outputs are still live at the end: something "
+            "holds them, usually a loss's graph. Run the model under torch.no_grad(), or keep "
+            "only numbers, loss.item().",
             "outputs_stay": "Too much is live at once: too many micro-batches' outputs, or copies "
-            "of the data. Run one micro-batch at a time, and let its outputs go before the next "
+            "of the data. Run one micro-batch at a time, and release its outputs before the next "
             "one runs.",
-            "backward_to_free": "Your backward() frees the graphs, but it also adds to the model's "
-            "gradients, and validation must not. Run the model under torch.no_grad().",
+            "backward_to_free": "Your backward() frees the graphs, but it also adds to the "
+            "model's gradients, which validation must not do. Run the model under torch.no_grad().",
             "mode_changed": "Your function changes the model's mode. Leave train() and eval() to "
             "the caller; no_grad() isn't a mode of the model.",
-            "evaluation_mode": "Your loss is that of evaluation mode. leaky_validation leaves the "
-            "model's mode alone: no eval() in here.",
-            "gradients_off": "After your function, gradients stay switched off, so no code "
-            "can train any more. Use `with torch.no_grad():`, which ends.",
+            "evaluation_mode": "Your loss comes from evaluation mode. leaky_validation leaves the "
+            "model's mode alone: don't call eval() here.",
+            "gradients_off": "After your function runs, gradients stay switched off, so nothing "
+            "can train. Use `with torch.no_grad():`, which lasts for its block only.",
             "gradients_cleared": "Your function clears the model's gradients. They belong to the "
             "caller: leave them alone.",
-            "ragged_as_full": "Your short last micro-batch weighs as much as a full one. Weigh "
-            "each by its samples, as the given code does.",
-            "not_divided": "Your sum is not divided by the number of samples.",
-            "means_not_weighed": "Your sum of the micro-batches' means is divided by the number of "
-            "samples. Multiply each mean by its micro-batch's samples first.",
+            "ragged_as_full": "Your short last micro-batch has the same weight as a full one. "
+            "Weight each one by its samples, as the given code does.",
+            "not_divided": "You don't divide the sum by the number of samples.",
+            "means_not_weighed": "You divide the sum of the micro-batches' means by the number of "
+            "samples. First multiply each mean by its micro-batch's number of samples.",
         },
     )
 )

@@ -37,28 +37,28 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _TOLERANCE = 1e-6  # of a parameter's largest gradient
 
 COMMON_MISTAKES = {
-    "whole_batch": "Your model gets more samples at a time than a micro-batch has, so you save no "
-    "memory. Cut the batch first, and run the model on one piece after another.",
-    "changes_arguments": "Your function changes what it was given: parameters, inputs, targets, "
-    "hooks or the model's mode. Only the gradients may change.",
-    "returns_tensor": "Your function returns a tensor. Return a plain number: loss.item() of each "
-    "micro-batch also lets go of its graph.",
+    "whole_batch": "You run the model on more samples at a time than a micro-batch has, so you "
+    "save no memory. Cut the batch first, then run the model on one piece at a time.",
+    "changes_arguments": "Your function changes parameters, inputs, targets, hooks or the model's "
+    "mode. Only the gradients may change.",
+    "returns_tensor": "Your function returns a tensor. Return a plain number: calling loss.item() "
+    "for each micro-batch also releases its graph.",
 }
 
 KEEPS_GRAPHS = (
-    "Your micro-batches stay in memory together. Call backward() within the loop, once for each, "
-    "and keep numbers (loss.item()), not losses or outputs."
+    "Your micro-batches stay in memory together. Call backward() inside the loop, once for each "
+    "micro-batch, and keep numbers (loss.item()), not losses or outputs."
 )
 
 
 OTHER_MODE = (
-    "Your function changes the model's mode. The caller decides between training and evaluation: "
-    "no train() or eval() in here."
+    "Your function changes the model's mode. The caller chooses between training and evaluation: "
+    "don't call train() or eval() here."
 )
 
 UNSEEN = (
-    "Your model was seen to run on fewer samples than the batch has, so its counts mean nothing: "
-    "call model(...) itself, not its layers. An instructor has to look at this."
+    "The grader saw your model run on fewer samples than the batch has, so its counts mean "
+    "nothing: call model(...) itself, not its layers. An instructor will look at this."
 )
 
 
@@ -156,7 +156,9 @@ def graphs_kept(value: Mapping[str, Any]) -> Finding | None:
     waiting = value.get("waiting")
     if type(waiting) is int and waiting < 2:
         return None
-    said = f"When a forward began, {show(waiting)} earlier ones still waited for their backward."
+    said = (
+        f"When a forward began, {show(waiting)} earlier ones were still waiting for their backward."
+    )
     return Finding(False, said, ("keeps_graphs",))
 
 
@@ -174,7 +176,9 @@ def faults_of_use(value: Mapping[str, Any], micro_batch: int) -> Finding | None:
     if not isinstance(sizes, list) or not isinstance(changed, list):
         return Finding(False, "The answers came back garbled.")
     if any(type(size) is not int or not 0 <= size <= micro_batch for size in sizes):
-        said = f"With micro_batch={micro_batch} the model was given batches of {show(sizes)}."
+        said = (
+            f"With micro_batch={micro_batch} your function gave the model batches of {show(sizes)}."
+        )
         return Finding(False, said, ("whole_batch",))
     if len(changed):
         said = f"Afterwards these had changed: {', '.join(map(str, changed))}."

@@ -70,7 +70,7 @@ def _judge_micro_batch(case: Case, answer: Answer) -> Mapping[str, Finding]:
     runs = len(answer.asked)
     if runs <= allowed:
         return {"right": right, "few runs": right}  # few runs to a wrong answer earn nothing
-    said = f"For upper={upper}: expected at most {allowed} runs, but it took {runs}."
+    said = f"For upper={upper}: expected at most {allowed} runs, but your search took {runs}."
     return {"right": right, "few runs": Finding(False, said, _wastes(answer.asked))}
 
 
@@ -79,8 +79,8 @@ def _passes_errors_on(broken: str, kind: Any, found: Any) -> Finding:
         return Finding(True)
     return Finding(
         False,
-        f"A run that raised {_ERRORS[broken]}: expected your function to let it pass, "
-        f"but it returned {show(found)}.",
+        f"When run raised {_ERRORS[broken]}: expected your function to let the error through, but "
+        f"it returned {show(found)}.",
         (*_TOO_WIDE.get(broken, ()), "catches_everything", "by_its_text"),
     )
 
@@ -148,30 +148,31 @@ largest_micro_batch = Task(
     ask=_micro_batch_runs,
     judge=_judge_micro_batch,
     mistakes={
-        "catches_a_base": "Your search catches a base class of peakmem.OutOfMemory, and with it "
-        "other errors. Catch peakmem.OutOfMemory itself.",
+        "catches_a_base": "Your search catches a base class of peakmem.OutOfMemory, so it also "
+        "catches other errors. Catch peakmem.OutOfMemory itself.",
         "lets_it_pass": "peakmem.OutOfMemory came out of your search. Catch it where you call "
         "run(m): only this error means that m samples are too many.",
-        "catches_runtime_error": "Your search catches RuntimeError. torch raises it for most bugs, "
-        "and peakmem.OutOfMemory is none: catch that by its name, and nothing else.",
-        "catches_everything": "Your search takes other errors for a full memory, or hides them, as "
-        "a return in `finally` does. Catch peakmem.OutOfMemory alone: other errors are bugs, and "
-        "have to reach the user.",
-        "by_its_text": "Your search recognizes a full memory by the error's message. Messages "
-        "differ, and a bug may mention memory too: catch peakmem.OutOfMemory by its type.",
+        "catches_runtime_error": "Your search catches RuntimeError, which torch raises for most "
+        "bugs. peakmem.OutOfMemory isn't a RuntimeError: catch it by name, and nothing else.",
+        "catches_everything": "Your search mistakes other errors for running out of memory, or "
+        "hides them, as a return in `finally` does. Catch only peakmem.OutOfMemory: other errors "
+        "are bugs and must reach the user.",
+        "by_its_text": "Your search recognizes running out of memory by the error's message. "
+        "Messages differ, and a bug's message may mention memory too: catch peakmem.OutOfMemory "
+        "by its type.",
         "outside_the_range": "Your search runs an impossible size: below 1, or above upper.",
         "linear_search": "Your search tries the sizes one after another. Halve the interval with "
         "each run instead: 1024 sizes need about 10 runs, not 1024.",
         "runs_a_size_twice": "Your search runs the same size more than once. Remember the first "
         "run's result.",
-        "doubles_first": "Your search doubles the size until it no longer fits, and halves the "
-        "interval after that: about two runs for each bit of the answer. `upper` is known, so "
+        "doubles_first": "Your search doubles the size until it no longer fits, then halves the "
+        "interval, which takes about two runs for each bit of the answer. You know `upper`, so "
         "halve from the start.",
         "assumes_one_fits": "If not even one sample fits, the answer is 0. Your search assumes "
         "that one does.",
         "powers_of_two_only": "Your search stops at the largest power of two that fits. Continue "
         "between it and the next one.",
-        "one_too_many": "Your answer is one too large: it is the smallest size that does not fit.",
+        "one_too_many": "Your answer is one too large: it is the smallest size that doesn't fit.",
         "one_too_few": "Your answer is one too small. Check the last size of the interval too.",
     },
 )

@@ -175,22 +175,22 @@ memory_line = Task(
         equal=_equal,
     ),
     mistakes={
-        "swapped": "The order of your answer is swapped: first the fixed bytes, then the bytes per "
-        "sample. (np.polyfit gives the slope first.)",
-        "through_the_origin": "Your line goes through zero. Weights, gradients and state take "
-        "memory even without samples: fit a fixed part too.",
-        "first_and_last": "Your line goes through the first and the last point. With noise in the "
-        "peaks all points have to count: least squares.",
-        "first_two": "Your line goes through the first two points only. All points have to count.",
-        "extremes": "Your line goes through the smallest and the largest size. With noise in the "
-        "peaks all points have to count: least squares.",
+        "swapped": "Your answer's order is swapped: return the fixed bytes first, then the bytes "
+        "per sample. (np.polyfit returns the slope first.)",
+        "through_the_origin": "Your line goes through zero. Weights, gradients and optimizer "
+        "state take memory even without samples: fit a fixed part too.",
+        "first_and_last": "Your line goes through the first and the last point. The peaks are "
+        "noisy, so use all points: fit by least squares.",
+        "first_two": "Your line goes through the first two points only. Use all points.",
+        "extremes": "Your line goes through the smallest and the largest size. The peaks are "
+        "noisy, so use all points: fit by least squares.",
         "rounded": "You round to whole bytes. Return floats as they come.",
-        "float32": "You compute in float32, whose numbers are 4096 bytes apart where a GPU's peaks "
-        "are. Use Python's floats, or float64.",
-        "sizes_by_position": "Your line is over positions in the list, not over the batch "
-        "sizes, which need not be 0, 1, 2, ...",
+        "float32": "You compute in float32, whose numbers are 4096 bytes apart in the range of a "
+        "GPU's peaks. Use Python floats or float64.",
+        "sizes_by_position": "You fit against positions in the list. Fit against the batch sizes, "
+        "which need not be 0, 1, 2, ...",
         "mean_slope": "Your slope is the mean of the slopes between neighbours. Least squares "
-        "gives far points more weight.",
+        "gives distant points more weight.",
         "covariance_by_one_less": "Your slope is n / (n - 1) times too large: np.cov divides by "
         "n - 1, np.var by n. Divide both sums by the same number, or neither.",
         "variance_by_one_less": "Your slope is (n - 1) / n times too small: torch.var divides by "

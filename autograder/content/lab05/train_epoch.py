@@ -134,23 +134,29 @@ def _difference(right: Mapping[str, Any], value: Mapping[str, Any]) -> str:
     if _words(events) != right["events"]:
         return f"expected {_order(right['events'])}, but it was {_order(events)}."
     if len(gradients) != len(right["gradients"]):
-        return f"{len(gradients)} updates have gradients, expected {len(right['gradients'])}."
+        return (
+            f"expected gradients in {len(right['gradients'])} updates, but there were "
+            f"{len(gradients)}."
+        )
     for number, (expected, got) in enumerate(zip(right["gradients"], gradients, strict=True), 1):
         known = [e for e in expected if e is not None]
         found = gradients_in(got, known) if known else got
         if found is None or (known and not close(found, known, _TOLERANCE)):
             mean = "clipped mean" if right["clips"] else "mean"
-            return f"the gradient of update {number} is not the {mean} over its micro-batches."
+            return f"update {number}'s gradient isn't the {mean} over its micro-batches."
     if type(value.get("value")) is not int or value["value"] != right["value"]:
-        return f"expected it to return {right['value']}, but got {show(value.get('value'))}."
+        return (
+            f"expected your function to return {right['value']}, but got "
+            f"{show(value.get('value'))}."
+        )
     if value.get("clean") is not right["clean"]:
         return "gradients are left at the end."
     return ""
 
 
 _UNSEEN = (
-    "Your model was seen to run on fewer micro-batches than there are, so its counts mean nothing: "
-    "call model(*batch) itself, not its layers. An instructor has to look at this."
+    "The grader saw your model run on fewer micro-batches than there are, so its counts mean "
+    "nothing: call model(*batch) itself, not its layers. An instructor will look at this."
 )
 
 
@@ -170,35 +176,37 @@ train_epoch = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "no_division": "Your gradient is the sum over the micro-batches of an update. Divide each "
-        "loss by their number before backward.",
+        "no_division": "Your gradient is the sum over an update's micro-batches. Divide each loss "
+        "by their number before backward.",
         "last_group_as_full": "Your last group is short, but you divide by accumulation_steps. "
-        "Divide by the number of micro-batches that it has.",
-        "drops_last_group": "Leftover micro-batches at the end make no update. Make one more, over "
-        "just those.",
-        "never_clears": "Gradients of one update remain in the next. Clear them after each update.",
-        "clears_each": "Gradients are cleared for each micro-batch, so an update sees only the "
-        "last one's. Clear them once per update.",
-        "updates_each": "Your optimizer steps after each micro-batch. Step it once for every "
-        "accumulation_steps of them.",
-        "one_update_too_many": "You make an update for leftovers when there are none.",
-        "clips_each": "You clip after each backward. That clips a part of the gradient: clip once, "
-        "just before the update.",
+        "Divide by the group's number of micro-batches.",
+        "drops_last_group": "You make no update for leftover micro-batches at the end. Make one "
+        "more update with them.",
+        "never_clears": "One update's gradients are still there in the next update. Clear them "
+        "after each update.",
+        "clears_each": "You clear gradients for each micro-batch, so an update sees only the last "
+        "micro-batch's gradients. Clear them once per update.",
+        "updates_each": "Your optimizer steps after each micro-batch. Step it once every "
+        "accumulation_steps micro-batches.",
+        "one_update_too_many": "You make an update for leftover micro-batches when there are none.",
+        "clips_each": "You clip after each backward, which clips only part of the gradient. Clip "
+        "once, just before the update.",
         "always_scales": "You scale the gradient to max_norm even when its norm is smaller. "
         "Clipping only ever shortens.",
-        "clips_per_group": "You clip each parameter, or each of the optimizer's groups, by itself. "
-        "max_norm limits the length over all parameters: one call, with model.parameters().",
-        "takes_zero_for_none": "With max_norm=0.0 you don't clip. Zero is a number, though a false "
-        "one: compare with None, `if max_norm is not None`.",
+        "clips_per_group": "You clip each parameter or parameter group separately. max_norm "
+        "limits the norm over all parameters: clip once, with model.parameters().",
+        "takes_zero_for_none": "With max_norm=0.0 you don't clip. Zero is falsy, but it is a "
+        "valid limit: compare with None, `if max_norm is not None`.",
         "never_clips": "max_norm has no effect on the gradients that the optimizer sees. Clip "
-        "before its step, not after it.",
+        "before the optimizer's step, not after it.",
         "schedules_each": "Your scheduler steps with each micro-batch. Step it once per update.",
         "never_schedules": "Your scheduler never steps. Step it once after each update.",
-        "dirty_at_the_end": "Gradients are left after the last update. Clear them after each one.",
+        "dirty_at_the_end": "Gradients are left after the last update. Clear them after each "
+        "update.",
         "counts_micro_batches": "You return the number of micro-batches. Return the number of "
         "updates.",
         "evaluation_mode": "You train in evaluation mode, where dropout and batch norm don't act "
-        "as in training. Leave the model's mode alone: no eval() in here.",
+        "as in training. Leave the model's mode alone: don't call eval() here.",
         "keeps_graphs": KEEPS_GRAPHS,
         "begins_anew": "If the loader starts over in each loop, as a DataLoader does, your updates "
         "are wrong. Loop over it once, or call iter(loader) once and take all batches from that.",

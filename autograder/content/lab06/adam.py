@@ -199,7 +199,7 @@ def _host(value: Mapping[str, Any], large: Mapping[str, Any]) -> Finding:
     if live == expected:
         return Finding(True)
     state_bytes = 2 * _bytes_of(large)
-    late = " Some of them have no gradient at first." if "skipped" in large else ""
+    late = " Some parameters have no gradient at first." if "skipped" in large else ""
     said = (
         f"For {state_bytes // 8:,} float32 parameters: expected {expected} "
         f"bytes on the host before the first step and after the first two, but got {live}.{late}"
@@ -220,7 +220,7 @@ def _are_wide(live: Any, expected: Sequence[int]) -> bool:
     return bool(live == [2 * count for count in expected])
 
 
-_OTHER_STEPS = "The steps on large vectors are not Adam's."
+_OTHER_STEPS = "On large vectors the steps differ from Adam's."
 _KEPT = "After a step the device held more than the parameters and their gradients."
 _RISE = (
     "During a step the device held more than parameters, gradients and 4 times the largest "
@@ -242,31 +242,33 @@ offloaded_adam = Task(
     ),
     mistakes={
         "keeps_on_the_device": "Your optimizer keeps tensors on the device between steps. Keep "
-        "handles only: what `get` gave is a new tensor on the device, so free it after use.",
-        "all_moments_at_once": "Your step has the moments of all parameters on the device at once. "
-        "Bring those of one parameter, use them, write them back, then continue with the next.",
+        "only handles: `get` returns a new tensor on the device, so free it after use.",
+        "all_moments_at_once": "Your step has all parameters' moments on the device at once. "
+        "Fetch one parameter's moments, use them, write them back, then continue with the next "
+        "parameter.",
         "temporaries": "Your step makes too many tensors of a parameter's size at once. Work in "
-        "place: m.mul_(beta1).add_(grad, alpha=1 - beta1) makes none.",
+        "place: m.mul_(beta1).add_(grad, alpha=1 - beta1) makes no new tensor.",
         "zero_grad_does_nothing": "After zero_grad() the old gradients still exist. Set each "
         "param.grad to None.",
-        "made_too_early": "You make the moments with the optimizer. Make a parameter's moments in "
-        "its first step: one that never gets a gradient needs none.",
-        "made_without_gradient": "Your step makes moments for parameters that have no gradient. "
-        "Make them in the first step in which a parameter has one.",
+        "made_too_early": "You make the moments when you create the optimizer. Make a parameter's "
+        "moments in its first step: a parameter that never gets a gradient needs none.",
+        "made_without_gradient": "Your step makes moments for parameters without a gradient. Make "
+        "a parameter's moments in the first step in which it has a gradient.",
         "puts_again": "Each of your steps puts new moments on the host and leaves the old ones "
         "there. Overwrite them with host.write(handle, tensor).",
         "small_ones_stay": "Moments of small parameters never reach the host. All moments belong "
         "there.",
         "nothing_on_the_host": "Nothing is on the host after a step. Put m and v there, and keep "
         "their handles.",
-        "gradients_too": "Your host holds half as many bytes again as the two moments take. Put "
-        "only m and v there.",
+        "gradients_too": "Your host holds 1.5 times the bytes of the two moments. Put only m and "
+        "v there.",
         "wide_moments": "Your moments take twice the bytes of the parameters. Give them the "
         "parameter's dtype, as torch.zeros_like(param) does.",
-        "params_used_up": "Your optimizer moves nothing after its first step. `params` may be a "
-        "generator, as model.parameters() is, which can be iterated only once: keep list(params).",
-        "not_written_back": "Your moments are zero again in each step: what `get` gives is a "
-        "copy, so write the new values back with host.write(handle, tensor).",
+        "params_used_up": "Your optimizer moves no parameter after its first step. `params` may "
+        "be a generator, like model.parameters(), which can be iterated only once: keep "
+        "list(params).",
+        "not_written_back": "Your moments are zero again in each step: `get` returns a copy, so "
+        "write the new values back with host.write(handle, tensor).",
         "m_not_written_back": "Your m is zero again in each step, while v lasts. Write both back.",
         "v_not_written_back": "Your v is zero again in each step, while m lasts. Write both back.",
         **MISTAKES,

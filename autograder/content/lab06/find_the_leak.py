@@ -81,17 +81,18 @@ find_the_leak = leak_task(
             "temporaries": _most_bytes,
         },
         mistakes={
-            "all_batches_at_once": "All batches are on the device at once. Bring one up, reduce it "
-            "to its number, and free it before the next one comes.",
+            "all_batches_at_once": "All batches are on the device at once. Fetch one batch, "
+            "reduce it to its number, and free it before you fetch the next.",
             "buffer_for_each_shape": "Buffers of several shapes are on the device at once. A dict "
-            "that is never emptied keeps every shape that ever came: keep one buffer, or none.",
-            "temporaries": "More than three tensors of a batch's size are alive at once. Free a "
-            "batch before the next one comes.",
-            "stale_buffer": "The second batch of a shape gets the first one's mean: its values "
+            "that is never emptied keeps a buffer for every shape it has seen: keep one buffer, "
+            "or none.",
+            "temporaries": "More than three tensors of a batch's size are alive at once. Free "
+            "each batch before you fetch the next.",
+            "stale_buffer": "The second batch of a shape gets the first batch's mean: its values "
             "never reach the buffer.",
-            "counts_padding": "Shorter batches come out too small: you divide by the size of the "
-            "longest. Take the mean over the batch's own values.",
-            "not_squared": "You return the mean of the values. Return that of their squares.",
+            "counts_padding": "Your means of shorter batches are too small: you divide by the "
+            "longest batch's size. Take the mean over the batch's own values.",
+            "not_squared": "You return the mean of the values. Return the mean of their squares.",
             "last_batch_left_out": "Your list has one number too few: the last batch is missing.",
         },
     ),

@@ -38,7 +38,7 @@ def _finding(value: Any) -> Finding:
     if COPY_BYTES / copies > _FASTEST_LINK:
         return Finding(False, doubt=_DOUBT)
     if value["computed"] is not True:
-        said = "compute() has to be called exactly once, and be done after synchronize()."
+        said = "Call compute() exactly once; it must be finished after synchronize()."
         return Finding(False, said, ("compute_left_out",))
     if value["copied"] is not True:
         return Finding(False, "", ("copies_left_out",))
@@ -57,7 +57,7 @@ def _is_time(seconds: Any) -> bool:
     return type(seconds) is float and math.isfinite(seconds) and seconds > 0
 
 
-_DOUBT = "The GPU's own times are implausible, so nothing can be compared with them."
+_DOUBT = "The grader's own times on this GPU are implausible, so it can't judge yours."
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -80,8 +80,8 @@ gpu_overlap = Task(
         "compute_left_out": "Call compute() once.",
         "copies_left_out": "Not all targets hold their sources' values. Copy every pair: "
         "target.copy_(source, non_blocking=True).",
-        "one_after_the_other": "Compute and copies run one after the other. Copy on a "
-        "torch.cuda.Stream of your own, with non_blocking=True, and wait for nothing between the "
-        "copies and compute().",
+        "one_after_the_other": "Compute and copies run one after the other. Copy on your own "
+        "torch.cuda.Stream, with non_blocking=True, and don't wait between the copies and "
+        "compute().",
     },
 )

@@ -267,17 +267,17 @@ plan_joint = Task(
         "no_value_error": "If no plan fits, raise ValueError.",
         "keeps_everything": "Your plan keeps every stage, but they don't all fit.",
         "swaps_everything": "Your plan swaps every stage, needed or not, so compute waits for the "
-        "link. Keep the stages that there is room for.",
-        "recomputes_everything": "Your plan recomputes every stage, needed or not. Keep the stages "
-        "that there is room for.",
-        "gives_up": "Your function raises ValueError, or lets simulate_plan's Infeasible out, "
-        "although a plan fits. Catch Infeasible, and try the next plan.",
+        "link. Keep as many stages as fit.",
+        "recomputes_everything": "Your plan recomputes every stage, needed or not. Keep as many "
+        "stages as fit.",
+        "gives_up": "Your function raises ValueError, or doesn't catch simulate_plan's "
+        "Infeasible, although a plan fits. Catch Infeasible, and try the next plan.",
         "never_swaps": "Your plans never swap, though a swap that hides behind compute costs no "
         "time. Try all three treatments of each stage.",
         "never_recomputes": "Your plans never recompute, though a stage with a short forward and "
         "many bytes is faster to recompute than to move. Try all three treatments.",
-        "last_left_out": "Your plan has one treatment too few: name the last stage's too.",
-        "stops_too_early": "Your plan fits, but a faster one does too. Compare the times of all "
-        "plans that fit, not of some.",
+        "last_left_out": "Your plan has one treatment too few: include the last stage's.",
+        "stops_too_early": "Your plan fits, but so does a faster one. Compare the times of all "
+        "plans that fit, not just some.",
     },
 )

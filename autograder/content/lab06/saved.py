@@ -146,7 +146,7 @@ _ABOUT = {
     "views": "a program with transposes, slices and expanded rows",
     "layouts": "a program with permuted, integer, bool and empty tensors",
     "twice": "a program that saves one tensor several times",
-    "two_hosts": "a program that has run under another host before, whose graph is still there",
+    "two_hosts": "a program that ran under another host before and whose graph still exists",
     "retain": "a program that runs backward twice (retain_graph=True)",
     "frozen": "a program with a frozen parameter (requires_grad=False) and a view of it",
     "within": "a program with two forwards in one block",
@@ -210,7 +210,7 @@ def _once(program: str, saved: Saved, value: Mapping[str, Any], *, right: bool) 
         return Finding(False, "", ("goes_on_after_the_block",))
     if out_bytes > saved.once:
         said = (
-            f"In {_ABOUT[program]}, autograd saves {saved.once:,} bytes of storages other than "
+            f"In {_ABOUT[program]}, autograd saves {saved.once:,} bytes in storages other than "
             f"parameters', each counted once, but {out_bytes:,} went to the host."
         )
         return Finding(False, said, tuple(_why_more(saved, value)))
@@ -304,8 +304,8 @@ def _is_pair_of(expected: float, pair: Any) -> bool:
 
 _NOTHING_WENT = "In small programs, nothing went to the host."
 _HIDDEN = (
-    "The device's peak is low, but the host did not get what autograd saved. An instructor has to "
-    "look at where it is."
+    "The device's peak is low, but the host didn't get the saved tensors. An instructor will look "
+    "at where they are."
 )
 
 swap_saved_tensors = Task(
@@ -321,32 +321,33 @@ swap_saved_tensors = Task(
     mistakes={
         "goes_on_after_the_block": "Your hooks are still active after the block. Leave them when "
         "it ends: `with saved_tensors_hooks(pack, unpack): yield`.",
-        "parameters_too": "Parameters go to the host too. They stay on the device anyway, so that "
-        "only costs time. Leave nn.Parameters and views of them (whose _base is one) alone.",
-        "duplicates": "A storage goes to the host more than once. Several saved tensors may share "
-        "one, as views or as the same tensor: remember where each storage is.",
-        "fetched_too_often": "Storages come back more often than backward needs them.",
-        "another_host": "What is on one host counts as being on another. Make a Storages(host) in "
-        "each call of swap_saved_tensors.",
-        "others_stay": "More than parameters stays on the device. Only nn.Parameters and views of "
-        "them stay; other leaves, views, integers and small tensors go to the host.",
-        "swaps_nothing": "Nothing is swapped. Give torch.autograd.graph.saved_tensors_hooks a pack "
-        "that puts on the host, and enter it.",
-        "never_freed": "Bytes stay on the host. Autograd lets go of what pack returned after "
-        "backward, and when the graph is dropped: free the handle when that object dies, with "
-        "weakref.finalize or __del__.",
-        "put_and_get": "Every save puts its tensor on the host once more, and nothing frees it: "
-        "that is the lab's short first version. Let pack return Storages(host).entry(tensor) "
-        "and the layout, so that a storage goes out once and leaves with its last holder.",
+        "parameters_too": "You also send parameters to the host. They stay on the device anyway, "
+        "so this only costs time. Leave nn.Parameters and their views (whose _base is one) alone.",
+        "duplicates": "You send a storage to the host more than once. Several saved tensors may "
+        "share a storage, as views or as the same tensor: remember where each storage is.",
+        "fetched_too_often": "You bring storages back more often than backward needs them.",
+        "another_host": "You treat storages on one host as if they were on another. Make a "
+        "Storages(host) in each call of swap_saved_tensors.",
+        "others_stay": "Tensors other than parameters stay on the device. Only nn.Parameters and "
+        "their views stay; other leaves, views, integers and small tensors go to the host.",
+        "swaps_nothing": "You swap nothing. Pass torch.autograd.graph.saved_tensors_hooks a pack "
+        "that puts tensors on the host, and enter it with `with`.",
+        "never_freed": "Bytes stay on the host. Autograd releases the object that pack returned "
+        "after backward and when the graph is dropped: free the handle when that object dies, "
+        "with weakref.finalize or __del__.",
+        "put_and_get": "Every save puts another copy on the host, and nothing frees it, as in the "
+        "lab's short first version. Let pack return Storages(host).entry(tensor) and the layout, "
+        "so that each storage goes out once and is freed with its last holder.",
         "freed_at_first_use": "A second backward through the same graph gets nothing or the wrong "
         "values. Unpack may be called again: free when the object that pack returned dies, not at "
         "its first use.",
-        "stays_on_the_device": "Activations stay on the device although they were copied. "
-        "Something still holds them: what pack returns, a dict, or a cache of what came back.",
-        "address_as_identity": "Gradients are wrong where a new tensor gets a freed address. "
-        "data_ptr() and id() tell storages apart only while they live: when one is freed, the next "
-        "may get its address.",
-        "views_not_restored": "Gradients are wrong where views are saved. Give back the same "
-        "shape, strides and offset: get the storage's bytes and use as_strided on them.",
+        "stays_on_the_device": "Activations stay on the device although you copied them. "
+        "Something still holds them: the object that pack returns, a dict, or a cache of tensors "
+        "that came back.",
+        "address_as_identity": "Gradients are wrong if a new tensor gets a freed address. "
+        "data_ptr() and id() identify a storage only while it is alive: after it is freed, the "
+        "next storage may get its address.",
+        "views_not_restored": "Gradients are wrong if views are saved. Restore the same shape, "
+        "strides and offset: get the storage's bytes and call as_strided on them.",
     },
 )

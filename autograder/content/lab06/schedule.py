@@ -266,28 +266,28 @@ schedule = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "swaps_nothing": "Your schedule is empty, but not all stages fit. Send some of them out.",
+        "swaps_nothing": "Your schedule is empty, but not all stages fit. Send some stages out.",
         "never_comes_back": "Your schedule sends stages out and never brings them back, but their "
         "backward needs them.",
-        "in_before_out": "Your list has copies in before copies out. The link works through "
-        "the list in order, so it waits forever for bytes that have not left.",
+        "in_before_out": "Your list copies stages in before it copies them out. The link works "
+        "through the list in order, so it waits forever for bytes that haven't left.",
         "first_out_first_in": "Your schedule brings the stages back in the order of forward. "
-        "Backward needs the last one first: bring them back in the opposite order.",
+        "Backward needs the last stage first: bring stages back in reverse order.",
         "last_stage_too": "Your schedule sends the last stage out. Its backward comes right after "
-        "its forward, so that only loses time, and often blocks the link forever.",
+        "its forward, so swapping it only loses time and often blocks the link forever.",
         "no_prefetch": "Your schedule brings a stage back only when its backward is next, so "
-        "compute waits for every copy. Let a copy start while backward works on another stage.",
-        "comes_back_at_once": "Your schedule lets stages come back while forward still runs. "
-        "They take the room that the last stages need: let copies in start once the last forward "
-        "is done.",
-        "swaps_everything": "Your schedule swaps every stage, needed or not. Each swap takes the "
-        "link's time twice, and a copy out that backward overtakes blocks the list forever.",
-        "first_ones_only": "Your schedule always swaps the first stages. Others may have more "
+        "compute waits for every copy. Start the copy while backward works on another stage.",
+        "comes_back_at_once": "Your schedule brings stages back while forward is still running. "
+        "They take the room that the last stages need: start copies in once the last forward is "
+        "done.",
+        "swaps_everything": "Your schedule swaps every stage, needed or not. Each swap uses the "
+        "link twice, and if backward overtakes a copy out, the list is blocked forever.",
+        "first_ones_only": "Your schedule always swaps the first stages. Others may free more "
         "bytes in fewer copies, or come back in time: try other sets of stages.",
         "no_value_error": "If one stage alone is larger than the budget, nothing helps: raise "
         "ValueError.",
-        "gives_up": "Your function raises ValueError, or lets simulate's Infeasible out, although "
-        "a schedule exists: one does whenever each stage alone fits. Catch Infeasible, and try the "
-        "next schedule.",
+        "gives_up": "Your function raises ValueError, or doesn't catch simulate's Infeasible, "
+        "although a schedule exists, as it always does if each stage fits alone. Catch "
+        "Infeasible, and try the next schedule.",
     },
 )

@@ -153,15 +153,16 @@ stream_forward = Task(
     trust="measured",
     ban=NO_METER_TAMPERING,
     mistakes={
-        "all_layers_at_once": "All layers end up on the device at once. Either you keep what "
-        "load() returned, in a list for example, or autograd keeps the weights for a backward "
-        "that will not come: compute under torch.no_grad().",
-        "three_at_once": "A third layer is loaded while two are still alive. Free a layer before "
-        "you load the one after the next: a variable holds a layer until it is assigned again.",
-        "graph_recorded": "Your output requires a gradient: autograd recorded a graph, which keeps "
-        "weights on the device. Compute every layer under torch.no_grad(), the last one, too.",
-        "gradients_left_off": "After your function, torch no longer records gradients. Use `with "
-        "torch.no_grad():`, which ends.",
+        "all_layers_at_once": "All layers end up on the device at once. Either you keep the "
+        "layers that load() returned, for example in a list, or autograd keeps the weights for a "
+        "backward that never runs: compute under torch.no_grad().",
+        "three_at_once": "You load a third layer while two are still alive. Free each layer "
+        "before you load the one after the next: a variable holds its layer until you reassign it.",
+        "graph_recorded": "Your output requires a gradient: autograd recorded a graph, which "
+        "keeps weights on the device. Compute every layer under torch.no_grad(), including the "
+        "last.",
+        "gradients_left_off": "After your function runs, torch no longer records gradients. Use "
+        "`with torch.no_grad():`, which lasts for its block only.",
         "returns_the_input": "Your function returns its input. Keep each layer's output: "
         "x = layer(x).",
         "last_layer_left_out": "Your function leaves out the last layer.",

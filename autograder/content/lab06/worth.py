@@ -168,23 +168,23 @@ worth_swapping = Task(
     cases=_cases,
     judge=by_reference(_worth, _MUTANTS, write=_write),
     mistakes={
-        "out_only": "Your function counts one copy. Bytes that go out have to come back: two "
-        "copies.",
+        "out_only": "Your function counts one copy. Bytes that go out must come back, so count "
+        "two copies.",
         "nothing_hidden": "Your function treats the whole time of the copies as extra time. "
         "Subtract the compute they hide behind, hidden_flops / flops_per_s.",
-        "negative_time": "Your function charges for copies that are hidden with time to spare. "
-        "Extra time is never below 0: max(0, ...).",
+        "negative_time": "Your function returns a negative extra time for copies that are hidden "
+        "with time to spare. Extra time is never below 0: max(0, ...).",
         "hides_behind_forward": "Your function hides the copies behind forward_flops. They hide "
         "behind hidden_flops, the compute between the stage's forward and its backward.",
-        "bits": "Your function turns bytes into bits. The link's rate is in bytes per second.",
-        "hidden_in_bytes": "Your function divides hidden_flops by the link's rate. Operations "
-        "take hidden_flops / flops_per_s seconds.",
+        "bits": "Your function converts bytes to bits. The link's rate is in bytes per second.",
+        "hidden_in_bytes": "Your function divides hidden_flops by the link's rate. The hidden "
+        "compute takes hidden_flops / flops_per_s seconds.",
         "hides_twice": "Your function subtracts the hidden compute once for each copy. The copies "
-        "take the link one after the other, so subtract it once from the time of both.",
-        "nearly_equal": "Your function takes nearly equal times for equal. If recomputing costs "
-        "less, however little, the answer is 'recompute': compare the times as they are.",
-        "tie_recomputes": "Where both cost the same, the answer is 'swap'.",
-        "tie_recomputes_unless_free": "Where both cost the same, the answer is 'swap', whether or "
+        "use the link one after the other, so subtract the compute once from their total time.",
+        "nearly_equal": "Your function treats nearly equal times as equal. If recomputing costs "
+        "even slightly less, the answer is 'recompute': compare the exact times.",
+        "tie_recomputes": "If both cost the same, the answer is 'swap'.",
+        "tie_recomputes_unless_free": "If both cost the same, the answer is 'swap', whether or "
         "not that cost is 0.",
         "never_keeps": "If nothing is saved, there is nothing to swap: 'keep'.",
         "keep_where_free": "Your function keeps stages that could be swapped at no cost. Keeping "

@@ -141,16 +141,16 @@ dtype_trace = Task(
         "torch.autocast(x.device.type, dtype=dtype).",
         "low_for_all": "Your trace names the 16-bit dtype for every module. Read the output's own "
         "dtype: not all of them run in 16 bits.",
-        "containers_too": "Your trace has modules that contain others. A leaf has no children: "
-        "`not list(part.children())`.",
-        "registered_order": "Your trace is in the order in which modules were made. Record each in "
-        "its hook: that gives the order in which they run.",
-        "each_once": "A module that runs twice is in your trace once. Keep a list, not a dict by "
-        "name.",
+        "containers_too": "Your trace includes modules that contain others. A leaf has no "
+        "children: `not list(part.children())`.",
+        "registered_order": "Your trace is in the order in which the modules were made. Record "
+        "each module in its hook, to get the order in which they run.",
+        "each_once": "A module that runs twice appears only once in your trace. Keep a list, not "
+        "a dict by name.",
         "hooks_left": "Your hooks stay on the module. Keep the handle that register_forward_hook "
         "returns, and call its remove().",
-        "others_hooks": "A hook that the module had before is gone. Remove your own hooks by their "
-        "handles, or trace a copy.",
+        "others_hooks": "You removed a hook that the module had before. Remove only your own "
+        "hooks, by their handles, or trace a copy.",
         "state_changed": "Your forward changed the module: in training mode, batch norm updates "
         "its running statistics. Run a copy.deepcopy of the module, or put its buffers back.",
         "parameters_frozen": "The module's parameters no longer require a gradient. Run a copy, or "

@@ -143,15 +143,15 @@ find_the_leak = leak_task(
         },
         leaks={"copies_of_each_step": _masters(6)},
         mistakes={
-            "copies_of_each_step": "The copies and gradients of earlier steps are still alive. A "
-            "loss has a graph, the graph holds the leaves it started from, with their "
-            "gradients: keep the number, loss.item(), and no list of copies.",
-            "product_in_low": "Your lr * gradient is formed in bfloat16, where it is rounded. Make "
-            "the gradient float32 first, as in the code given.",
-            "runs_in_float32": "Your losses are those of float32. Forward and backward run on "
-            "bfloat16 copies of the masters, as in the code given.",
-            "masters_stand_still": "Your masters don't move. Update them, not the copies, which "
-            "the next step makes again.",
+            "copies_of_each_step": "Earlier steps' copies and gradients are still alive. A loss "
+            "has a graph, which holds its leaves and their gradients: keep only the number, "
+            "loss.item(), and no list of copies.",
+            "product_in_low": "You compute lr * gradient in bfloat16, where it is rounded. "
+            "Convert the gradient to float32 first, as in the given code.",
+            "runs_in_float32": "Your losses are float32's. Run forward and backward on bfloat16 "
+            "copies of the masters, as in the given code.",
+            "masters_stand_still": "Your masters don't move. Update the masters, not the copies, "
+            "which the next step replaces.",
             "steps_uphill": "Your masters go uphill: subtract lr times the gradient.",
             "last_batch_left_out": "Your list has one loss too few: the last batch is missing.",
             "batches_changed": "Your function changes the batches, or takes them out of the list. "
@@ -159,11 +159,11 @@ find_the_leak = leak_task(
             "masters_replaced": "Your losses are right, but the given masters don't move: "
             "`masters[i] = ...` puts a new tensor into the list. Change the tensor itself, as "
             "`master -= ...` does.",
-            "copies_made_once": "Your copies are made once, before the first step. They don't "
-            "follow the masters, and backward adds to their old gradients. Round the "
-            "masters anew in each step.",
-            "copies_stale": "Your copies are made once, and don't follow the masters. Round the "
-            "masters anew in each step.",
+            "copies_made_once": "You make the copies only once, before the first step. They don't "
+            "follow the masters, and backward adds to their old gradients. Round the masters "
+            "again in each step.",
+            "copies_stale": "You make the copies only once, so they don't follow the masters. "
+            "Round the masters again in each step.",
             "gradients_add_up": "Your copies keep the gradients of earlier steps, and backward "
             "adds to them. Set each .grad to None after the update.",
         },

@@ -36,7 +36,7 @@ def _finding(value: Any) -> Finding:
         return Finding(False, "The seconds came back garbled.")
     own, student = value["own"], value["student"]
     if not _are_seconds(own) or any(2 * PRODUCT_SIZE**3 / s > _FASTEST_FLOPS for s in own.values()):
-        doubt = "The GPU's own times are implausible, so nothing can be compared with them."
+        doubt = "The grader's own times on this GPU are implausible, so it can't judge yours."
         return Finding(False, doubt=doubt)
     if not _are_seconds(student):
         said = f"Expected a dict of seconds with exactly the keys {', '.join(_NAMES)}, but got "
@@ -134,18 +134,17 @@ gpu_speed = Task(
     seconds=60.0,
     ban=Ban(allows=frozenset({"torch.utils.benchmark"})),
     mistakes={
-        "not_synchronized": "You timed how long it takes to queue a product, not to compute it: "
-        "the GPU works while Python continues. Call torch.cuda.synchronize() before you read the "
-        "clock, both times.",
+        "not_synchronized": "You timed queueing a product, not computing it: the GPU works while "
+        "Python continues. Call torch.cuda.synchronize() before you read the clock, both times.",
         "returns_speedups": "These are ratios to float32. Return the seconds themselves.",
         "milliseconds": "These are milliseconds (elapsed_time returns them). Divide by 1000.",
         "sum_of_repeats": "All your times are too long by the same factor. If you time several "
         "products together, divide by their number.",
-        "tf32_left_on": "Your float32 time is TF32's. Set the precision of float32 products to "
-        "'highest' before you time float32.",
-        "tf32_never_on": "Your TF32 time is float32's. Set the precision of float32 products to "
-        "'high' before you time TF32.",
-        "times_the_setup": "Your times include more than the product, and the fastest product "
-        "shows it most. Make the matrices, and run a product to warm up, before the clock starts.",
+        "tf32_left_on": "Your float32 time is really TF32's. Set the precision of float32 "
+        "products to 'highest' before you time float32.",
+        "tf32_never_on": "Your TF32 time is really float32's. Set the precision of float32 "
+        "products to 'high' before you time TF32.",
+        "times_the_setup": "Your times include more than the product, most visibly for the "
+        "fastest product. Before the clock starts, make the matrices and run a product to warm up.",
     },
 )

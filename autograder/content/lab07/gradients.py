@@ -175,10 +175,10 @@ flushed_fraction = Task(
         equal=_float_close,
     ),
     mistakes={
-        "counts_zeros": "Your function counts gradients that were 0 before. Only the nonzero ones "
-        "can be flushed.",
-        "share_of_all": "Your share is of all values. Divide by the number of nonzero ones.",
-        "mean_of_tensors": "Your result is the mean of each tensor's share. Tensors differ in "
+        "counts_zeros": "Your function counts gradients that were already 0. Only nonzero "
+        "gradients can be flushed.",
+        "share_of_all": "Your share is over all values. Divide by the number of nonzero values.",
+        "mean_of_tensors": "Your result is the mean of the tensors' shares. Tensors differ in "
         "size: count over all of them together.",
         "scale_ignored": "Your function doesn't scale. Multiply by `scale` first.",
         "casts_first": "Your function casts before it scales, so small values are 0 already. "
@@ -189,8 +189,9 @@ flushed_fraction = Task(
         "smallest_positive": "Your function treats everything below the smallest positive number "
         "as 0. Half of it is the limit: values above that round up.",
         "overflow_counted": "Your function counts values that overflow. They become inf, not 0.",
-        "survivors": "Your share is that of the values that survive.",
-        "always_float16": "Your function always casts to float16, also for bfloat16.",
+        "survivors": "You return the share of values that survive. Return the share that is "
+        "flushed to 0.",
+        "always_float16": "Your function always casts to float16, even if the dtype is bfloat16.",
         "percent": "Your share is in percent. Return a number from 0 to 1.",
         "divides_by_zero": "If no value is nonzero, your function divides by 0. Return 0.0.",
         "nan_where_none": "If no value is nonzero, your function returns NaN. Return 0.0.",
@@ -266,8 +267,8 @@ best_scale = Task(
         "negative gradient overflows too: take absolute values.",
         "first_tensor_only": "Your function looks at the first tensor only.",
         "last_tensor_only": "Your function looks at the last tensor only.",
-        "no_power_of_two": "Your scale isn't a power of two. Round down to one: it multiplies "
-        "without any rounding.",
+        "no_power_of_two": "Your scale isn't a power of two. Round down to a power of two, which "
+        "multiplies without rounding.",
         "at_most_65504": "Your function treats everything above 65504 as an overflow. Below 65520 "
         "a value still rounds down to 65504: cast, and check whether it is finite.",
         "one_too_small": "Your scale is half of what fits.",

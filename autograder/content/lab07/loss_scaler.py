@@ -297,55 +297,56 @@ loss_scaler = Task(
     ban=Ban(
         names=frozenset({"GradScaler", "autocast", *_KERNELS}),
         modules=frozenset({"torch.amp", "torch.autocast", "torch.cuda.amp"}),
-        reason="The scaler is what this exercise asks you to write: use tensors and the "
+        reason="This exercise asks you to write the scaler yourself: use tensors and the "
         "optimizer, not torch.amp.",
     ),
     mistakes={
-        "shares_its_state": "Two of your scalers share their state: the one made last sets the "
-        "other's scale. Keep it in self, not in the class or in a global variable.",
+        "shares_its_state": "Two of your scalers share their state: the newer one sets the older "
+        "one's scale. Keep the state in self, not in the class or in a global variable.",
         "unscales_twice": "The gradients are divided by the scale twice: once in unscale_ and "
         "again in step. Remember that unscale_ was called, until update.",
-        "unscales_only_in_step": "Your unscale_ leaves the gradients as they were, so what is "
-        "clipped is still scaled. Divide in unscale_, and let step call it if the loop hasn't.",
-        "step_does_not_unscale": "Your step hands scaled gradients to the optimizer if "
-        "unscale_ was not called first. Unscale them in step.",
-        "unscales_only_once": "Only the first step's gradients are unscaled. Forget in update "
-        "that unscale_ was called: the next step brings new gradients.",
-        "never_forgets_unscale": "Once unscale_ was called, your step never unscales again. "
-        "Forget in update that it was called: the next step may go without it.",
-        "forgets_overflow_after_unscale": "After a call of unscale_, your step no longer knows "
-        "that the gradients had overflowed. Keep what unscale_ found until update.",
-        "changes_the_loss": "scale changes the loss that it is given. Return a new tensor, "
-        "loss * scale: the loop may still need the loss.",
+        "unscales_only_in_step": "Your unscale_ doesn't change the gradients, so clipping sees "
+        "scaled gradients. Divide in unscale_, and let step call it if the loop hasn't.",
+        "step_does_not_unscale": "If unscale_ wasn't called first, your step passes scaled "
+        "gradients to the optimizer. Unscale them in step.",
+        "unscales_only_once": "You unscale only the first step's gradients. In update, reset the "
+        "record that unscale_ was called: the next step has new gradients.",
+        "never_forgets_unscale": "Once unscale_ has been called, your step never unscales again. "
+        "In update, reset the record of that call: the loop may not call unscale_ in the next "
+        "step.",
+        "forgets_overflow_after_unscale": "After unscale_ is called, your step no longer knows "
+        "that the gradients overflowed. Keep unscale_'s finding until update.",
+        "changes_the_loss": "Your scale changes its argument. Return a new tensor, loss * scale: "
+        "the loop may still need the loss.",
         "multiplies_by_scale": "unscale_ multiplies the gradients by the scale once more. The "
         "loss was multiplied, so divide the gradients.",
-        "ignores_nan": "Your scaler looks for inf only. An overflow may leave NaN too (inf - inf), "
-        "and that isn't a good step either.",
+        "ignores_nan": "Your scaler looks for inf only. An overflow may also leave NaN (inf - "
+        "inf), which must be skipped too.",
         "ignores_inf": "Your scaler looks for NaN only. An overflow leaves inf first.",
         "looks_at_the_loss": "Your scaler finds no overflow in the gradients. Look at every .grad, "
         "not at the loss: gradients overflow while the loss is still finite.",
-        "last_gradient_decides": "Your loop over the gradients forgets what it found: the last "
-        "gradient alone decides. One inf or NaN anywhere spoils the whole step.",
-        "first_group_only": "Your scaler looks at the optimizer's first parameter group only. Go "
+        "last_gradient_decides": "In your loop over the gradients, only the last gradient "
+        "decides. One inf or NaN anywhere spoils the whole step.",
+        "first_group_only": "Your scaler looks only at the optimizer's first parameter group. Go "
         "through all of optimizer.param_groups.",
-        "steps_anyway": "The scale backs off, but the step is taken all the same, and inf or NaN "
-        "gets into the parameters. Do not call optimizer.step() after an overflow.",
-        "clears_instead_of_skipping": "After an overflow your scaler steps with cleared gradients. "
-        "Momentum then moves the parameters all the same: do not call optimizer.step() at all.",
-        "skips_for_ever": "After one overflow all later steps are skipped. Forget the overflow in "
-        "update.",
-        "keeps_count_after_skip": "Your count of good steps continues after a skipped one. Only "
-        "good steps in a row count: start again at 0 after an overflow.",
-        "keeps_count_after_growth": "Once the scale has grown, it grows at every step. Start "
-        "counting at 0 again after it grew.",
+        "steps_anyway": "Your scale backs off, but the step is still taken, so inf or NaN gets "
+        "into the parameters. Don't call optimizer.step() after an overflow.",
+        "clears_instead_of_skipping": "After an overflow your scaler steps with cleared "
+        "gradients. Momentum still moves the parameters: don't call optimizer.step() at all.",
+        "skips_for_ever": "After one overflow you skip all later steps. Reset the record of the "
+        "overflow in update.",
+        "keeps_count_after_skip": "Your count of good steps continues after a skipped step. Only "
+        "consecutive good steps count: reset the count to 0 after an overflow.",
+        "keeps_count_after_growth": "Once your scale has grown, it grows at every step. Reset the "
+        "count to 0 each time it grows.",
         "grows_early": "Your scale grows one step too early: `interval` good steps come first.",
         "grows_late": "Your scale grows one step too late: the update after good step number "
         "`interval` is the one that grows.",
-        "never_backs_off": "Your scale does not get smaller after an overflow, so the next step "
+        "never_backs_off": "Your scale doesn't shrink after an overflow, so the next step "
         "overflows as well. Multiply it by `backoff`.",
-        "changes_before_update": "Your scale changes in step or in unscale_. Only update changes "
-        "it: until then, what was scaled has the old scale.",
-        "backs_off_late": "Your scale backs off one update too late. The update right after the "
-        "skipped step has to do it.",
+        "changes_before_update": "Your scale changes in step or in unscale_. Change it only in "
+        "update: until then, the gradients have the old scale.",
+        "backs_off_late": "Your scale backs off one update too late. It must back off in the "
+        "update right after the skipped step.",
     },
 )

@@ -24,7 +24,7 @@ _EXACT_LR = 2.0**-3  # a product with it is exact in 16 bits: who forms it there
 NO_AMP = Ban(
     names=frozenset({"GradScaler", "autocast"}),
     modules=frozenset({"torch.amp", "torch.autocast", "torch.cuda.amp"}),
-    reason="Mixed precision is what this exercise asks you to write: use tensors and .to(dtype), "
+    reason="This exercise asks you to write mixed precision yourself: use tensors and .to(dtype), "
     "not torch.amp or torch.autocast.",
 )
 
@@ -96,9 +96,9 @@ def _complaint(part: str, case: Case, right: Mapping[str, Any], got: Mapping[str
             "after load and after each step."
         )
     if part == _FIRST and got["changed"]:
-        return "Your class changed the tensors that were given to load."
+        return "Your class changed the tensors passed to load."
     if not got["records"]:
-        return "After your step torch no longer records gradients. Use `with torch.no_grad():`."
+        return "After your step, torch no longer records gradients. Use `with torch.no_grad():`."
     for index, (expected, found) in enumerate(zip(right["steps"], got["steps"], strict=True)):
         when = f"after step {index} of {len(right['steps']) - 1}" if index else "after load"
         for name in ("masters", "params"):
@@ -185,30 +185,31 @@ master_weights = Task(
     judge=_judge,
     ban=NO_AMP,
     mistakes={
-        "shares_its_lists": "Two of your objects share their tensors: what the second one loads "
-        "replaces the first one's. Make `master` and `params` in self, not in the class.",
+        "shares_its_lists": "Two of your objects share their tensors: the second one's load "
+        "replaces the first one's tensors. Make `master` and `params` in self, not in the class.",
         "shares_its_rate": "Two of your objects share `lr`: the one made last sets it for both. "
         "Keep it in self, not in the class or in a global variable.",
-        "updates_the_copy": "Your update is made on the 16-bit copy, where one below half a gap is "
+        "updates_the_copy": "You update the 16-bit copy, where an update below half a gap is "
         "lost. Update the float32 masters, and round them into the copy.",
-        "masters_from_the_copy": "Your masters are read back from the 16-bit copy, so everything "
-        "saved up in them is rounded away. The copy comes from the masters, never the other way.",
-        "product_in_low": "Your lr * grad is formed in 16 bits, where it is rounded or becomes 0. "
-        "Make the gradient float32 first.",
+        "masters_from_the_copy": "You read the masters back from the 16-bit copy, which rounds "
+        "away all the small updates they had accumulated. Make the copy from the masters, never "
+        "the other way round.",
+        "product_in_low": "You compute lr * grad in 16 bits, where it is rounded or becomes 0. "
+        "Convert the gradient to float32 first.",
         "copy_not_refreshed": "Your params stay as they were while the masters move. Round the "
         "masters into the params at the end of a step.",
-        "copy_updated_beside": "Your masters and your params are updated separately, so they "
-        "drift apart. The params are the masters, rounded.",
-        "copy_one_step_late": "Your params hold the masters of the step before. Update first, "
-        "then round.",
+        "copy_updated_beside": "You update masters and params separately, so they drift apart. "
+        "The params must be the rounded masters.",
+        "copy_one_step_late": "Your params hold the previous step's masters. Update first, then "
+        "round.",
         "steps_uphill": "Your masters move along the gradient. SGD goes against it.",
-        "masters_stand_still": "Your masters don't move. `master = ...` binds a name only: change "
-        "the tensor itself, as `master -= ...` does.",
-        "master_rounded_at_first": "Your masters begin as the rounded weights. Keep what was "
-        "loaded in float32.",
-        "aliases_the_input": "Your masters share memory with the tensors given to load, and "
-        "change them. Clone them.",
-        "stops_at_none": "At the first gradient of None your step ends, and later parameters are "
-        "left out. Continue with the next one.",
+        "masters_stand_still": "Your masters don't move. `master = ...` only rebinds a name: "
+        "change the tensor itself, as `master -= ...` does.",
+        "master_rounded_at_first": "Your masters start as the rounded weights. Start them from "
+        "the loaded weights, in float32.",
+        "aliases_the_input": "Your masters share memory with the tensors passed to load and "
+        "change them. Clone those tensors.",
+        "stops_at_none": "Your step stops at the first gradient of None and skips later "
+        "parameters. Continue with the next one.",
     },
 )

@@ -214,14 +214,14 @@ def _forwards_finding(precision: str, forwards: Mapping[str, Any]) -> Finding | 
     if precision in enough:
         return None
     if other := [name for name in ("float16", "bfloat16") if name in enough]:
-        said = f"Asked for {precision}, your model ran in {other[0]}."
+        said = f"For precision {precision}, your model ran in {other[0]}."
         return Finding(False, said, ("another_dtype",))
     return Finding(False, doubt=_UNSEEN.format(precision=precision, steps=_STEPS))
 
 
 _UNSEEN = (
-    "Your losses and weights are right, but the model wasn't seen to run in {precision} on each of "
-    "the {steps} batches: call the model itself. An instructor has to look at this."
+    "Your losses and weights are correct, but the grader didn't see the model run in {precision} "
+    "on each of the {steps} batches: call the model itself. An instructor will look at this."
 )
 
 
@@ -262,33 +262,34 @@ train = Task(
     ban=NO_AMP,
     trust="measured",
     mistakes={
-        "gradients_flushed": "In float16 your training hardly moves: the gradients are 0. Scale "
-        "the loss before backward. Divide in float32, since dividing in float16 makes them 0 "
-        "again. If they are not 0, see whether one overflow makes you skip all later steps.",
-        "updates_lost": "Your training goes the right way but falls behind float32. Keep the "
-        "model's float32 parameters as masters, and round them again before each forward.",
+        "gradients_flushed": "In float16 your training hardly moves because the gradients are 0. "
+        "Scale the loss before backward. Divide the gradients in float32, because dividing in "
+        "float16 makes them 0 again. If they aren't 0, check whether one overflow makes you skip "
+        "all later steps.",
+        "updates_lost": "Your training goes in the right direction but falls behind float32. Keep "
+        "the model's float32 parameters as masters, and round them again before each forward.",
         "does_not_learn": "Your loss rises. Divide the gradients by the scale, once, and step "
         "against them.",
-        "runs_in_float32": "Your results are right, but the bytes are float32's. Forward and "
-        "backward have to run on 16-bit copies of the parameters.",
+        "runs_in_float32": "Your results are correct, but your step takes float32's bytes. Run "
+        "forward and backward on 16-bit copies of the parameters.",
         "copies_not_refreshed": "Your model always runs on its first copies. Round the float32 "
         "parameters again before each forward.",
-        "another_dtype": "Your model doesn't run in the precision that train is given. Cast the "
-        "copies to getattr(torch, precision).",
-        "rounds_losses": "Your losses are rounded to 16 bits. The model's loss is in float32: note "
-        "loss.item().",
-        "keeps_steps": "Your results are right, but the bytes grow with each step. A loss has a "
-        "graph, which holds the step's copies and their gradients: note loss.item(), and keep no "
-        "list of copies.",
+        "another_dtype": "Your model doesn't run in the given precision. Cast the copies to "
+        "getattr(torch, precision).",
+        "rounds_losses": "Your losses are rounded to 16 bits. The model's loss is in float32: "
+        "record loss.item().",
+        "keeps_steps": "Your results are correct, but the bytes grow with each step. A loss has a "
+        "graph, which holds the step's copies and their gradients: record loss.item(), and keep "
+        "no list of copies.",
         "never_skips": "In float16 your weights end up inf or NaN: a batch overflowed, and you "
-        "stepped on it, or reran it until it fit. Check all gradients before you step, skip "
-        "that batch, and continue with the next one.",
+        "stepped anyway or reran it until it didn't. Check all gradients before you step; skip a "
+        "batch that overflows, and continue with the next one.",
         "skips_by_weight": "A batch overflowed in one parameter's gradient, and you stepped with "
         "the others. One inf or NaN anywhere spoils the whole step: skip it for all parameters.",
         "replaces_parameters": "Your model's parameters are no longer the same float32 tensors. "
         "They are the masters: cast copies of them, and update them in place.",
         "returns_scaled_loss": "Your list holds scaled losses. Return the loss itself.",
-        "loss_after_the_step": "Your list holds each loss as it is after the batch's step. Note it "
-        "before the step: backward needs it there anyway.",
+        "loss_after_the_step": "Your list holds each loss after the batch's step. Record the loss "
+        "before the step, where backward needs it anyway.",
     },
 )

@@ -117,13 +117,13 @@ training_bytes = Task(
         "no_master_weights": "Your mixed recipes have no master weights: 4 bytes per parameter.",
         "master_weights_in_fp32_too": "Your float32 recipes have master weights. Their weights "
         "are in float32 already.",
-        "activations_not_halved": "Your activations are those of float32. In the 16-bit recipes "
-        "they take half the bytes.",
-        "activations_always_halved": "Your activations are halved in the float32 recipes too.",
+        "activations_not_halved": "You count float32 activations. In the 16-bit recipes they take "
+        "half the bytes.",
+        "activations_always_halved": "You halve the activations in the float32 recipes too.",
         "everything_halved": "Your mixed recipes keep the moments in 16 bits. Only weights, "
         "gradients (in 'mixed') and activations are in 16 bits: the moments stay in float32.",
-        "moments_in_sgd": "Your 'sgd' keeps moments. Plain SGD remembers nothing.",
-        "bytes_a_parameter": "These are bytes for one parameter. Multiply by n_params.",
+        "moments_in_sgd": "Your 'sgd' keeps moments. Plain SGD has no state.",
+        "bytes_a_parameter": "Your result is the bytes per parameter. Multiply by n_params.",
         "not_whole": "Bytes are whole numbers: divide with //.",
     },
 )

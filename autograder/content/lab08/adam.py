@@ -232,8 +232,8 @@ def _state(
     if max(held) <= _MOST_BYTES + _SLACK_BYTES and answer.memory != "refused":
         return Finding(True)
     said = (
-        f"With {_PARAMETERS:,} parameters and {_WORLD} ranks, each may keep "
-        f"{_MOST_BYTES / _MIB:.1f} MiB when parameters and gradients are gone. Yours keep "
+        f"With {_PARAMETERS:,} parameters and {_WORLD} ranks, each rank may keep "
+        f"{_MOST_BYTES / _MIB:.1f} MiB once parameters and gradients are freed. Yours keep "
         f"{', '.join(f'{each / _MIB:.1f}' for each in sorted(held))} MiB."
     )
     return Finding(False, said, tuple(_of_state(held)))
@@ -305,25 +305,25 @@ sharded_adam = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "not_corrected": "The moments aren't corrected: divide by 1 - beta**t.",
+        "not_corrected": "You don't correct the moments: divide them by 1 - beta**t.",
         "eps_inside": "Add eps to the root, not to the value under it.",
         "steps_counted_for_all": "A step without a gradient doesn't count for a tensor: each "
         "tensor has its own t.",
-        "none_is_zero": "A tensor whose grad is None isn't touched: it's not a gradient of zeros.",
-        "options_ignored": "lr, betas and eps are ignored.",
-        "state_shared": "Another ShardedAdam took a step before yours, and its moments are in "
-        "yours. Keep them in self, not on the class or in a global.",
+        "none_is_zero": "Leave a tensor whose grad is None alone: None isn't a gradient of zeros.",
+        "options_ignored": "You ignore lr, betas and eps.",
+        "state_shared": "Another ShardedAdam's moments end up in yours. Keep moments in self, not "
+        "on the class or in a global.",
         "gradients_changed": "step() writes into p.grad. Compute with copies.",
         "betas_swapped": "The first beta is for the mean, the second for the squares.",
-        "unchanged": "step() changes no parameter. Write into the tensors that were given.",
+        "unchanged": "step() changes no parameter. Write into the given tensors.",
         "gradients_left": "zero_grad() leaves gradients: set each p.grad to None, or to zeros.",
-        "ranks_differ": "One rank must compute a value and send it to all others, so that all have "
-        "the same bits.",
-        "own_share_only": "Each rank has updated its own share, and no other. Gather the shares.",
-        "replicated": "Each rank keeps all moments. Keep those of your share: numel / world of "
-        "each tensor, rounded up.",
-        "whole_tensors": "You assign whole tensors to ranks, and the largest stays in one piece. "
-        "Cut each tensor.",
+        "ranks_differ": "Let one rank compute each value and send it to all others, so that all "
+        "ranks have the same bits.",
+        "own_share_only": "Each rank has updated only its own share. Gather the shares.",
+        "replicated": "Each rank keeps all moments. Keep only your share's moments: numel / world "
+        "of each tensor, rounded up.",
+        "whole_tensors": "You assign whole tensors to ranks, so the largest stays in one piece. "
+        "Cut every tensor.",
         "more_than_moments": "A rank keeps more than its share of two moments, perhaps a copy of "
         "parameters or gradients.",
     },

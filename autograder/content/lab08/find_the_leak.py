@@ -91,15 +91,15 @@ find_the_leak = leak_task(
         },
         leaks={"all_gathered": _layers(7), "some_gathered": _layers(3)},
         mistakes={
-            "all_gathered": "The whole weights of all layers are alive: a list of them holds them, "
-            "and so does a view, such as a diagonal. Gather a layer, use it, clone() what you keep "
-            "of it, and free it before the next.",
-            "some_gathered": "More is alive at once than you need: a list holds several whole "
-            "layers, views of some do, or the shards are there twice. Free each layer before you "
-            "gather the next, and clone() every diagonal, but nothing else.",
-            "no_activation": "Each layer ends in relu, as in the code given.",
-            "transposed": "The product is x @ w, as in the code given.",
-            "first_rows": "The second result has the diagonals, not the first rows.",
+            "all_gathered": "All layers' whole weights are alive: a list holds them, or views of "
+            "them, such as diagonals. Gather a layer, use it, clone() the part you keep, and free "
+            "the layer before you gather the next.",
+            "some_gathered": "More is alive at once than you need: a list or views hold several "
+            "whole layers, or you have the shards twice. Free each layer before you gather the "
+            "next, and clone() every diagonal, but nothing else.",
+            "no_activation": "Each layer ends in relu, as in the given code.",
+            "transposed": "The product is x @ w, as in the given code.",
+            "first_rows": "The second result must be the diagonals, not the first rows.",
             "views_of_one_buffer": "All your diagonals are the last layer's: they are views of a "
             "buffer that the next layer overwrites. clone() each.",
         },

@@ -57,7 +57,7 @@ _WRAPPERS = {
 NO_WRAPPERS = Ban(
     names=NO_METER_TAMPERING.names | _WRAPPERS,
     modules=NO_METER_TAMPERING.modules | {"torch.nn.parallel", "torch.ops"},
-    reason="Write it with the calls of torch.distributed that the lab names.",
+    reason="Use only the torch.distributed calls that the lab names.",
 )
 
 # Helpers may be called as the ring's two rounds are: of the module, only its own names count.
@@ -72,5 +72,5 @@ NO_COLLECTIVES = Ban(
     modules=NO_WRAPPERS.modules
     | {f"torch.distributed.{name}" for name in _COLLECTIVES}
     | {f"torch.distributed.group.WORLD.{name}" for name in _ROUNDS},
-    reason="Use send, recv, isend and irecv only: the collectives are what you build here.",
+    reason="Use only send, recv, isend and irecv: here you build the collectives yourself.",
 )

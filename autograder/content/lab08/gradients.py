@@ -72,7 +72,10 @@ def _values(inputs: Mapping[str, Any], ranks: Any) -> Finding:
         "own": lambda all_, owner: all_[owner],
     }
     known = tuple(name for name, of in mutants.items() if _arrives(inputs, ranks, of, large))
-    said = f"With {inputs['world']} ranks, updates with these gradients differ from one process's."
+    said = (
+        f"With {inputs['world']} ranks, updates with these gradients differ from a single "
+        "process's."
+    )
     return Finding(False, said, _VALUES if large else known, follows=large)
 
 
@@ -130,7 +133,11 @@ def _memory(answer: Answer) -> Finding:
     rise = answer.metered("rise_bytes")
     if not answer.breaks_budget(rise, _PARAMETER_BYTES + _MOST_BYTES + _LATE_BYTES):
         return Finding(True)
-    took = "" if rise is None else f" Yours take {(rise - _PARAMETER_BYTES) / _MIB:.1f} MiB."
+    took = (
+        ""
+        if rise is None
+        else (f" Your gradients take {(rise - _PARAMETER_BYTES) / _MIB:.1f} MiB.")
+    )
     said = (
         f"With {_PARAMETER_BYTES / _MIB:.0f} MiB of parameters and {_WORLD} ranks, gradients may "
         f"take {_MOST_BYTES / _MIB:.1f} MiB at once.{took}"
@@ -146,10 +153,11 @@ shard_gradients = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "sums": "These are sums over ranks. Divide by the world size.",
-        "own": "The owner has its own gradient only: dist.reduce adds up those of all ranks.",
-        "nobody": "A gradient is gone on all ranks. Its owner must keep it.",
-        "everybody": "Several ranks keep a gradient. All but its owner must set p.grad to None.",
+        "sums": "Your gradients are sums over ranks. Divide by the world size.",
+        "own": "The owner has only its own gradient. Add up all ranks' gradients with dist.reduce.",
+        "nobody": "No rank has kept a gradient. Its owner must keep it.",
+        "everybody": "Several ranks keep the same gradient. All except its owner must set p.grad "
+        "to None.",
         "freed_late": "Too many gradients are alive at once. Reduce each in a hook as soon as it's "
         "ready, and free it; choose owners by bytes, not by the number of layers.",
     },

@@ -70,7 +70,7 @@ def _outputs(inputs: Mapping[str, Any], got: Any, large: bool) -> Finding:
         return Finding(True)
     said = (
         f"With {inputs['world']} ranks and layers in the order {inputs['order']}, outputs of "
-        f"{inputs['steps']} steps differ from one process's."
+        f"{inputs['steps']} steps differ from a single process's."
     )
     if large:
         return Finding(False, said, _VALUES, follows=True)
@@ -111,7 +111,7 @@ def _peak(answer: Answer) -> Finding:
     rise = answer.metered("rise_bytes")
     if not answer.breaks_budget(rise, _MOST_BYTES):
         return Finding(True)
-    took = "" if rise is None else f" Yours takes {rise / _MIB:.1f} MiB."
+    took = "" if rise is None else f" Your code takes {rise / _MIB:.1f} MiB."
     said = (
         f"With {_COUNT} layers of {_LAYER_BYTES / _MIB:.1f} MiB and {_WORLD} ranks, a rank may "
         f"take {_MOST_BYTES / _MIB:.0f} MiB.{took}"
@@ -128,7 +128,7 @@ def _shards(shards: Any) -> Finding:
         return _one_for_each_layer([len(of_rank) for of_rank in shards])
     said = (
         f"Of a layer with {_LAYER_VALUES:,} values, each of {_WORLD} ranks stores "
-        f"{_LAYER_VALUES // _WORLD:,}. A parameter of yours has {max(sizes):,}."
+        f"{_LAYER_VALUES // _WORLD:,}. One of your parameters has {max(sizes):,}."
     )
     return Finding(False, said, ("whole_layers",))
 
@@ -166,15 +166,16 @@ sharded_layers = Task(
     judge=_judge,
     mistakes={
         "sums": "Gradients are summed over ranks, not averaged.",
-        "no_update": "Updates don't arrive: outputs stay those of the first weights. parameters() "
-        "has to yield the shards that forward gathers, and backward has to fill their .grad.",
+        "no_update": "Updates have no effect: outputs still come from the first weights. "
+        "parameters() must yield the shards that forward gathers, and backward must fill their "
+        ".grad.",
         "two_copies": "In your code a layer that occurs twice has two shards, which drift apart. "
-        "Make one, and use it twice.",
+        "Make one shard, and use it twice.",
         "layers_stay": "Whole layers stay alive: empty each layer's own parameters when its shard "
         "is made, free gathered weights after use, and gather them again in backward.",
         "whole_layers": "Ranks store layers whole. Cut each layer into one shard for each rank.",
-        "several_shards": "Make one shard of each layer: flatten its parameters into one tensor, "
-        "pad it, and cut that.",
+        "several_shards": "Make one shard per layer and rank: flatten the layer's parameters into "
+        "one tensor, pad it, and cut it.",
         "sends_too_much": "Gather each layer once in forward and once in backward, and reduce its "
         "gradient once.",
     },

@@ -292,23 +292,26 @@ data_parallel = Task(
     mistakes={
         "own_start": "Each rank starts with its own tensors. Send rank 0's to all: "
         "dist.broadcast(tensor, 0).",
-        "last_rank": "All ranks start equal, but as the last rank. Start them as rank 0.",
-        "own_buffers": "Parameters are equal, buffers are not: module.buffers() has them.",
-        "own_frozen": "A parameter that needs no gradient is part of the model, too: send all.",
-        "sums": "These are sums over ranks. Divide by the world size for the mean.",
-        "never_again": "Ranks don't talk again after no_sync(). Turn the exchange on where the "
-        "block ends, and average all of .grad.",
-        "shares_its_state": "no_sync() of one replica silences another one, too. Keep the switch "
-        "in self, not in the class or in a global variable.",
-        "own": "Each rank has its own gradients only: nothing was exchanged.",
+        "last_rank": "All ranks start with the last rank's tensors. Start them with rank 0's.",
+        "own_buffers": "Parameters are equal on all ranks, but buffers aren't. Send them too: "
+        "module.buffers().",
+        "own_frozen": "A parameter that needs no gradient is part of the model, too: send all "
+        "parameters.",
+        "sums": "Your gradients are sums over ranks. Divide by the world size to get the mean.",
+        "never_again": "Your ranks no longer exchange gradients after no_sync(). Turn the "
+        "exchange on again where the block ends, and average all of .grad.",
+        "shares_its_state": "One replica's no_sync() also turns off another's exchange. Keep the "
+        "switch in self, not in the class or in a global variable.",
+        "own": "Each rank has only its own gradients: your ranks exchanged nothing.",
         "divided_twice": "You divide by the world size twice.",
-        "last_pass": "Your gradients are those of the last pass only. They add up until zeroed.",
-        "unused_filled": "A parameter that no rank used has a gradient. Leave its .grad None: "
-        "optimizers skip only such parameters.",
-        "quiet_left_out": "Gradients added up in no_sync() are never averaged. Exchange the whole "
-        ".grad, not the last pass's part.",
-        "talks_always": "Your ranks talk in no_sync(), too, or send more than they need to. In it, "
-        "only add up.",
+        "last_pass": "Your gradients come from the last pass only. Gradients add up until they "
+        "are zeroed.",
+        "unused_filled": "A parameter that no rank used has a gradient. Leave its .grad None, so "
+        "that optimizers skip it.",
+        "quiet_left_out": "You never average the gradients added up in no_sync(). Exchange the "
+        "whole .grad, not only the last pass's part.",
+        "talks_always": "Your ranks exchange gradients in no_sync(), or send more than they need "
+        "to. In no_sync(), only add gradients up.",
     },
     ban=NO_WRAPPERS,
     ranks=True,

@@ -59,7 +59,7 @@ def _sums(inputs: Mapping[str, Any], got: Any) -> Finding:
     begun = [[x.numpy() for x in given(lengths, r, inputs["seed"])] for r in range(world)]
     right = [np.sum(tensors, axis=0) for tensors in zip(*begun, strict=True)]
     if not _has_form(got, begun):
-        return Finding(False, "The answers came back garbled, or tensors have another shape.")
+        return Finding(False, "The answers came back garbled, or tensors have the wrong shape.")
     for number, length in enumerate(lengths):
         for rank in range(world):
             if not np.array_equal(got[rank][number], right[number]):
@@ -173,8 +173,8 @@ def _memory(answer: Answer) -> Finding:
     rise = answer.metered("rise_bytes")
     if not answer.breaks_budget(rise, _GIVEN_BYTES + _MOST_EXTRA_BYTES):
         return Finding(True)
-    took = "" if rise is None else f" Yours takes {(rise - _GIVEN_BYTES) / _MIB:.1f} MiB."
-    said = f"Besides x, a rank may take {_MOST_EXTRA_BYTES / _MIB:.0f} MiB here.{took}"
+    took = "" if rise is None else f" Your code takes {(rise - _GIVEN_BYTES) / _MIB:.1f} MiB."
+    said = f"In addition to x, a rank may take {_MOST_EXTRA_BYTES / _MIB:.0f} MiB here.{took}"
     if rise is not None and rise < 2 * _GIVEN_BYTES:
         return Finding(False, said, ("several_buffers",))
     return Finding(False, said, ("whole_copy", "star", "whole_tensors"))
@@ -190,20 +190,21 @@ ring_all_reduce = Task(
     mistakes={
         "unchanged": "x is unchanged. Write the sums into x itself: x += y changes it, "
         "x = x + y makes another tensor.",
-        "mean": "These are means. x must become the sum over ranks.",
-        "one_neighbour": "Each rank has added one neighbour's values only. Pass on what has been "
-        "added up, world - 1 times.",
-        "one_rank": "Only rank 0 has the sums. All ranks need them.",
-        "not_spread": "Each chunk's sum is on one rank only. A second round passes the "
-        "finished chunks around.",
-        "adds_again": "The second round adds finished chunks, too. They must replace what a rank "
-        "has: use copy_.",
-        "few_values": "Lengths less than world go wrong, where some chunks are empty. Send them "
-        "too, or skip them on both sides.",
-        "rest_left_out": "Lengths not divisible by world go wrong. x.tensor_split(world) gives "
-        "world chunks of any length.",
-        "several_buffers": "Several chunks besides x are alive. A buffer of one is enough.",
-        "whole_copy": "A copy of x, or as much, is alive. A buffer of one chunk is enough.",
+        "mean": "Your results are means. x must become the sum over ranks.",
+        "one_neighbour": "Each rank has added only one neighbour's values. Pass the partial sums "
+        "on, world - 1 times.",
+        "one_rank": "Only rank 0 has the sums. Send them to all ranks.",
+        "not_spread": "Each chunk's sum is on one rank only. Pass the finished chunks around in a "
+        "second round.",
+        "adds_again": "Your second round adds finished chunks. They must replace a rank's values: "
+        "use copy_.",
+        "few_values": "Your function fails for lengths below world, where some chunks are empty. "
+        "Send empty chunks too, or skip them on both sides.",
+        "rest_left_out": "Your function fails for lengths that world doesn't divide. "
+        "x.tensor_split(world) gives world chunks for any length.",
+        "several_buffers": "Several chunks are alive in addition to x. A buffer of one chunk is "
+        "enough.",
+        "whole_copy": "A copy of x, or as many bytes, is alive. A buffer of one chunk is enough.",
         "star": "One rank sends far more than the others: everything goes through it. In a ring "
         "each rank sends the same.",
         "whole_tensors": "Each step sends too much. Send one chunk per step, 1 / world of x.",

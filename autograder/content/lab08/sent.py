@@ -12,8 +12,8 @@ _UNKNOWN = (
     "This machine doesn't report how many bytes your ranks sent. An instructor will look at this."
 )
 _ANOTHER_WAY = (
-    "Your ranks sent fewer bytes than this exercise takes, so the others went another way, such as "
-    "shared memory. An instructor will look at this."
+    "Your ranks sent fewer bytes than this exercise needs, so some went another way, such as "
+    "through shared memory. An instructor will look at this."
 )
 
 

@@ -92,17 +92,17 @@ model_state_bytes = Task(
         "-(-n // world).",
         "bytes_rounded_up": "Round the number of elements up, then multiply by the bytes of each.",
         "not_rounded": "A rank holds whole elements: round its share up.",
-        "never_shared": "From stage 1 on the optimizer's part is divided by world, from 2 on the "
-        "gradients' too, from 3 on all.",
-        "stages_reversed": "Stage 1 shards the optimizer, which is the largest part; the weights "
-        "come last.",
+        "never_shared": "From stage 1 on, divide the optimizer's part by world; from stage 2 on, "
+        "the gradients too; in stage 3, everything.",
+        "stages_reversed": "Stage 1 shards the optimizer, which is the largest part; weights come "
+        "last.",
         "stage_late": "Stage 1 shards the optimizer already; only stage 0 shards nothing.",
-        "stage_early": "You shard one part too many: stage 1 shards the optimizer only.",
+        "stage_early": "You shard one part too many: stage 1 shards only the optimizer.",
         "one_part_a_stage": "Each stage shards everything the earlier stages shard, and one more "
         "part.",
-        "no_master_weights": "Mixed precision's optimizer has 12 bytes per parameter: master "
-        "weights and two moments, 4 each.",
-        "recipe_ignored": "The recipe decides: fp32 has 4, 4 and 8 bytes.",
-        "elements": "These are numbers of elements. Multiply by the recipe's bytes.",
+        "no_master_weights": "In mixed precision the optimizer has 12 bytes per parameter: master "
+        "weights and two moments, 4 bytes each.",
+        "recipe_ignored": "The bytes depend on the recipe: fp32 has 4, 4 and 8.",
+        "elements": "You return numbers of elements. Multiply by the recipe's bytes.",
     },
 )

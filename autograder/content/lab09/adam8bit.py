@@ -132,7 +132,7 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
     if not _is_report(value) or not same(value.get("n_values"), n_values):
         return Finding(False, "The answers came back garbled.")
     if value["changed"]:
-        return Finding(False, "Your step writes into the gradients.", ("gradients_changed",))
+        return Finding(False, "Your step changes the gradients.", ("gradients_changed",))
     if not _near(expected, got):
         names = (*_MUTANTS, *["options_ignored"] * bool(inputs["options"]))
         known = [name for name in names if _near(_losses(*key, name), got)]
@@ -144,10 +144,12 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
         known += ["outside_of_state"] * (value.get("repeats") is False)
         return Finding(False, said, tuple(known))
     if not _near(expected, again):
-        said = "With a new state, the same training has other losses."
+        said = "With a new state, the same training gives different losses."
         return Finding(False, said, ("outside_of_state",))
     if not inputs["options"] and value.get("defaults") is not True:
-        said = "With betas=(0.9, 0.999) and eps=1e-8 your step differs from the one without them."
+        said = (
+            "Passing betas=(0.9, 0.999) and eps=1e-8 gives a different step than leaving them out."
+        )
         return Finding(False, said, ("other_defaults",))
     most = most_state_bytes(n_values)
     if value["state_bytes"] > most:
@@ -198,10 +200,10 @@ def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     if not answer.breaks_budget(rise, _MOST_BYTES):
         value = answer.value if isinstance(answer.value, dict) else {}
         return _steps(inputs["large"], value)
-    took = "" if rise is None else f" Yours took {rise / _MIB:.0f} MiB."
+    took = "" if rise is None else f" Your code took {rise / _MIB:.0f} MiB."
     said = (
-        f"Two steps on {_TENSORS} vectors of {_N:,} values may take {_MOST_BYTES // _MIB} MiB with "
-        f"parameters and gradients.{took}"
+        f"Two steps on {_TENSORS} vectors of {_N:,} values may take {_MOST_BYTES // _MIB} MiB, "
+        f"including parameters and gradients.{took}"
     )
     return Finding(False, said, ("more_than_codes", "moments_in_float32"))
 
@@ -224,7 +226,7 @@ def _steps(sizes: Mapping[str, int], value: Mapping[str, Any]) -> Finding:
         known += ["outside_of_state"] * (value.get("repeats") is False)
         return Finding(False, said, tuple(known))
     if value["changed"]:
-        return Finding(False, "Your step writes into the gradients.", ("gradients_changed",))
+        return Finding(False, "Your step changes the gradients.", ("gradients_changed",))
     most = most_state_bytes([_N] * _TENSORS)
     if value["state_bytes"] > most:
         said = (
@@ -246,15 +248,15 @@ adam8bit_step = Task(
     mistakes={
         "no_bias_correction": "Your moments aren't corrected for their start at 0: divide them by "
         "1 - beta^t, t being the step's number.",
-        "no_second_moment": "You don't divide by the second moment's root.",
+        "no_second_moment": "You don't divide by the square root of the second moment.",
         "options_ignored": "Your step ignores betas or eps.",
         "other_defaults": "Your defaults aren't Adam's: lr=1e-3, betas=(0.9, 0.999) and eps=1e-8.",
         "eps_inside": "Add eps to the root, not to the value under it.",
         "state_forgotten": "Each step starts from moments of 0. Keep the codes in `state`, and "
         "decode them in the next step.",
-        "outside_of_state": "A second training doesn't start anew: something, such as the number "
-        "of steps, is kept outside of `state`. Each training has a state of its own.",
-        "gradients_changed": "Your step writes into the gradients. Work on copies.",
+        "outside_of_state": "A second training run doesn't start over: you keep something, such "
+        "as the number of steps, outside `state`. Each training run has its own state.",
+        "gradients_changed": "Your step changes the gradients. Work on copies.",
         "more_than_codes": "You keep more than two codes per value and two steps per block. Look "
         "for decoded moments that stay alive.",
         "moments_in_float32": "Your moments are kept in float32. Keep the codes, uint8 or int8, "

@@ -178,18 +178,18 @@ quantize_affine = Task(
         write=lambda x, bits, axis: f"x of shape {x.shape}, bits={bits}, axis={axis}",
     ),
     mistakes={
-        "zero_left_out": "Your range leaves out 0 where all values lie on one side of it, so 0.0 "
-        "has no code. Stretch the range until it holds 0.",
-        "zero_not_whole": "Your zero point isn't a whole number, so 0.0 lies between two codes. "
-        "Round it, and add it to codes that are rounded too.",
-        "levels_not_steps": "Your step is the range over 2^bits. Between 2^bits codes there are "
-        "2^bits - 1 steps.",
-        "both_sides_alike": "Your range is equally long on both sides of 0. Where values lie on "
-        "one side, half of its codes are never used.",
-        "axis_ignored": "You use one step for the whole tensor, whatever `axis` says.",
-        "other_axis": "Your steps are those of the other axis. With axis=0 every row has a step "
-        "and a zero point of its own.",
-        "eight_bits_always": "You quantize to 8 bits, whatever `bits` says.",
+        "zero_left_out": "If all values are on one side of 0, your range leaves out 0, so 0.0 has "
+        "no code. Extend the range to include 0.",
+        "zero_not_whole": "Your zero point isn't a whole number, so 0.0 falls between two codes. "
+        "Round it, and add it to the rounded codes.",
+        "levels_not_steps": "Your step is the range divided by 2^bits. Between 2^bits codes there "
+        "are 2^bits - 1 steps.",
+        "both_sides_alike": "Your range is symmetric about 0. If all values are on one side, half "
+        "of the codes are never used.",
+        "axis_ignored": "You always use one step for the whole tensor. Use `axis`.",
+        "other_axis": "Your steps are for the other axis. With axis=0 every row has its own step "
+        "and zero point.",
+        "eight_bits_always": "You always quantize to 8 bits. Use `bits`.",
         "flat_steps": "Your steps and zero points are vectors. With axis=0 the shape is "
         "(rows, 1), with axis=1 (1, columns).",
         "zero_point_wraps": "Your zero point has 8 bits, so q - zero_point wraps around below 0. "

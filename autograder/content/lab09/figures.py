@@ -22,8 +22,10 @@ __all__ = [
 ]
 
 #: Sentences on functions that decode; `{}` is the function's name.
-IN_PLACE = "{} writes into its arguments, so it can't be called twice on them. Return a new tensor."
-FROM_MEMORY = "{} returns something else after another tensor was encoded. Use its arguments alone."
+IN_PLACE = "{} changes its arguments, so it can't be called on them twice. Return a new tensor."
+FROM_MEMORY = (
+    "{} returns a different result after another tensor is encoded. Use only its arguments."
+)
 
 Array = npt.NDArray[Any]
 

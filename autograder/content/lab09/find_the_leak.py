@@ -22,8 +22,8 @@ _COPIES = 4  # of one layer's weight in float32, and what the rows take
 _SCRATCH_BYTES = 2**21  # a product of matrices packs parts of them
 
 _LAST_CODES = (
-    "Your backward takes the last layer's codes for all layers: the loop variable is read when "
-    "backward runs. Pass each layer its own codes, as arguments or in its ctx."
+    "Your backward uses the last layer's codes for all layers, because it reads the loop variable "
+    "when it runs. Pass each layer its own codes, as arguments or in its ctx."
 )
 
 Layers = Sequence[tuple[Tensor, Tensor]]
@@ -112,15 +112,15 @@ find_the_leak = leak_task(
         },
         leaks={"copies_stay": _copies(_LAYERS), "some_copies_stay": _copies(_COPIES)},
         mistakes={
-            "copies_stay": "Every layer's float copy is alive at the peak: in a list or a closure "
-            "of yours, or in the graph, which saves it for the gradient of x. Decode it again in "
+            "copies_stay": "Every layer's float copy is alive at the peak: in your list or "
+            "closure, or in the graph, which saves it for the gradient of x. Decode it again in "
             "backward.",
             "some_copies_stay": "More float copies than one layer needs are alive at once. Make "
             "one from its codes where it is needed, and free it right after.",
-            "no_gradient": "x.grad is missing: the gradient has to reach the x that was given.",
+            "no_gradient": "x.grad is missing: the gradient must reach the given x.",
             "half_precision": "Your copies are in 16 bits, which changes the results. The leak is "
             "their number, not the size of each.",
-            "last_layer_left_out": "Your loop ends one layer early.",
+            "last_layer_left_out": "Your loop stops one layer early.",
             "no_relu": "The relu after each layer is missing.",
             "last_codes": _LAST_CODES,
             "last_codes_in_products": _LAST_CODES,

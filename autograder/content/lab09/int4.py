@@ -112,11 +112,11 @@ def _held(answer: Answer) -> Finding:
     if answer.breaks_budget(rise, _MOST_BYTES):
         said = (
             f"{_TENSORS} tensors of {_N:,} codes take {_TENSORS * _N // 2 // _MIB} MiB packed. "
-            f"More than {_MOST_BYTES // _MIB} MiB were live while all of them were held."
+            f"More than {_MOST_BYTES // _MIB} MiB were live while the grader held all of them."
         )
         return Finding(False, said, ("more_is_held", "whole_bytes"))
     if value.get("equal") != _TENSORS:
-        said = "Some of the many packed tensors came back with different codes."
+        said = "When many tensors are packed, some come back with different codes."
         return Finding(False, said, tuple(_MUTANTS))
     return Finding(True)
 
@@ -131,13 +131,13 @@ pack_int4 = Task(
     mistakes={
         "more_is_held": "The packed tensor is a view of a larger one, or the codes are still held "
         "elsewhere: a dict or an attribute keeps them alive.",
-        "whole_bytes": "Your packed tensor takes a byte per code. Two codes go into one byte.",
-        "sign_lost": "Your negative codes come back as 8 to 15. The upper half of the range stands "
-        "for negative numbers: subtract 16.",
+        "whole_bytes": "Your packed tensor takes a byte per code. Pack two codes into one byte.",
+        "sign_lost": "Your negative codes come back as 8 to 15. Codes from 8 to 15 stand for "
+        "negative numbers: subtract 16.",
         "odd_one_lost": "With an odd number of codes, the last one is lost. Add a code of 0 before "
         "you pack, and cut it off after unpacking.",
         "lowest_clipped": "Your -8 comes back as -7. Four bits hold -8 to 7.",
-        "halves_swapped": "The two codes of each byte come back in the other order.",
+        "halves_swapped": "The two codes in each byte come back in reverse order.",
         "not_a_vector": "Your packed tensor is a matrix. Return a vector of bytes.",
         "in_place": IN_PLACE.format("unpack_int4"),
         "from_memory": FROM_MEMORY.format("unpack_int4"),

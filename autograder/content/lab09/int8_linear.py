@@ -176,17 +176,16 @@ int8_linear = Task(
         "sums_overflow": "Your sums wrap around at 127: int8 times int8 is int8 in torch. Convert "
         "the codes to int32 before you multiply.",
         "one_step_for_x": "You use one step for all of x. Each row of x has its own.",
-        "never_quantized": "You never quantize x: your product is that of floats.",
-        "outliers_quantized": "You quantize the outliers with all the others. That makes their "
-        "row's step so large that small values are lost: keep their columns in float.",
-        "outliers_dropped": "The columns of outliers are missing from your result. Add their part, "
+        "never_quantized": "You never quantize x: you multiply floats.",
+        "outliers_quantized": "You quantize the outliers with the other values. This makes their "
+        "row's step so large that small values are lost: keep the outliers' columns in float.",
+        "outliers_dropped": "Your result leaves out the outliers' columns. Add their part, "
         "computed in float with the decoded weight.",
-        "entries_not_columns": "You keep single values in float. Separate whole columns of x: a "
-        "product in float needs all rows of a column.",
-        "sign_of_outliers": "You look at values with their sign. A large negative one is an "
-        "outlier too.",
+        "entries_not_columns": "You keep individual values in float. Separate whole columns of x: "
+        "a float product needs all rows of a column.",
+        "sign_of_outliers": "You compare signed values. A large negative value is an outlier too.",
         "outliers_twice": "The outliers are in both parts of your sum. Take their columns out "
         "before you quantize.",
-        "in_float64": "Your result is in float64. Return float32, as x is.",
+        "in_float64": "Your result is in float64. Return float32, like x.",
     },
 )

@@ -156,7 +156,7 @@ def _trained(
         said = "After training, the output isn't the layer's plus alpha / rank times the adapter's."
         return Finding(False, said, tuple(_scales(given, value["trained"], product, sizes)))
     if not _is_slope(given["weight"] + scale * product, value):
-        said = "The gradient of x isn't that of the layer plus the adapter."
+        said = "The gradient of x differs from the gradient through the layer plus the adapter."
         only = _is_slope(given["weight"], value)
         path = "no_gradient_through_the_adapter" if only else "no_gradient_through_the_base"
         return Finding(False, said, (path,))
@@ -171,7 +171,7 @@ def _is_slope(matrix: Array, value: Mapping[str, Any]) -> bool:
 
 def _merged(given: Mapping[str, Any], value: Mapping[str, Any], delta: Array) -> Finding:
     if not value["returned"]:
-        return Finding(False, "merge() returns no nn.Linear.", ("nothing_returned",))
+        return Finding(False, "merge() doesn't return an nn.Linear.", ("nothing_returned",))
     if are_near(value["trained"], value["merged"], 1e-4):
         return Finding(True)
     expected = _output(given, delta)
@@ -233,7 +233,7 @@ def _bytes(answer: Answer, seed: int) -> Finding:
                 return Finding(True)
             said = f"With width {_WIDTH}, the output isn't the layer's plus the adapter's."
             return Finding(False, said)
-        said = f"With width {_WIDTH}, train an adapter of rank {_RANK}, and nothing else."
+        said = f"With width {_WIDTH}, train only an adapter of rank {_RANK}."
         return Finding(False, said, ("base_trained", "both_zero"))
     took = "" if rise is None else f", and took {rise / _MIB:.1f} MiB"
     said = (
@@ -296,30 +296,31 @@ lora = Task(
         "as_large_as_the_weight": "Something else as large as the weight is alive: a gradient "
         "or moments of the frozen layer, or the product of the two matrices. Multiply x by one "
         "matrix, and the result by the other.",
-        "base_trained": "The linear layer is trained too. Freeze all its parameters, the bias "
-        "included: requires_grad_(False).",
+        "base_trained": "The linear layer is trained too. Freeze all its parameters, including "
+        "the bias: requires_grad_(False).",
         "no_gradient_through_the_base": "x gets no gradient through the frozen layer, so nothing "
         "below it could be trained. requires_grad_(False) freezes its weight; no_grad() and "
         "detach() cut the graph.",
         "no_gradient_through_the_adapter": "x gets no gradient through the adapter. Leave it "
         "attached: the layers below are trained, too.",
-        "both_zero": "Both matrices start at 0, so neither ever gets a gradient. Draw the one that "
-        "comes first, and leave the other at 0.",
-        "not_zero_at_the_start": "The adapter adds something before it has learned anything. Let "
-        "the second matrix start at 0.",
+        "both_zero": "Both matrices start at 0, so neither ever gets a nonzero gradient. Draw the "
+        "first one at random, and leave the other at 0.",
+        "not_zero_at_the_start": "The adapter changes the output before training. Start the "
+        "second matrix at 0.",
         "equal_rows": "Rows of A that start equal get equal gradients and stay equal: the adapter "
-        "has the bytes of rank r, and learns as one of rank 1. Draw A at random.",
-        "zeros_in_a": "A starts at 0, and B is random. LoRA has it the other way round.",
-        "alpha_ignored": "You add the product as it is. Multiply it by alpha / rank.",
+        "takes the bytes of rank r but learns like rank 1. Draw A at random.",
+        "zeros_in_a": "Your A starts at 0, and B is random. In LoRA, B starts at 0, and A is "
+        "random.",
+        "alpha_ignored": "You add the unscaled product. Multiply it by alpha / rank.",
         "not_divided_by_rank": "You multiply by alpha. Multiply by alpha / rank.",
-        "divided_by_root": "You divide alpha by the rank's root. Divide by the rank.",
+        "divided_by_root": "You divide alpha by the square root of the rank. Divide by the rank.",
         "rank_over_alpha": "You multiply by rank / alpha, which is upside down.",
         "merged_unscaled": "merge() adds the product without alpha / rank.",
-        "adapter_not_merged": "merge() returns the linear layer as it was.",
+        "adapter_not_merged": "merge() returns the unchanged linear layer.",
         "nothing_returned": "Return an nn.Linear from merge(), with the adapter's part in its "
         "weight: not None, not a function, and not an adapter.",
-        "bias_lost": "The merged layer has lost the bias.",
-        "merged_twice": "The adapter's part counts twice after merge().",
+        "bias_lost": "The merged layer has no bias.",
+        "merged_twice": "After merge(), the adapter's part is added twice.",
     },
     ban=NO_METER_TAMPERING,
     trust="measured",

@@ -155,18 +155,18 @@ nf4 = Task(
         write=lambda x, block: f"{len(x)} values, block={block or 64}",
     ),
     mistakes={
-        "even_steps": "Your 16 values are evenly spaced. NF4 has them where weights are: closer "
+        "even_steps": "Your 16 values are evenly spaced. NF4's are where weights are: closer "
         "together around 0.",
         "int4_steps": "Your values are those of int4. NF4's are quantiles of a normal "
         "distribution.",
-        "mirrored_table": "Your table is upside down: 8 values lie above 0, and 7 below.",
+        "mirrored_table": "Your table is upside down: 8 values are above 0, and 7 below.",
         "rounds_down": "You take the next lower value of the table. Take the nearest one.",
-        "sign_of_largest": "You divide by the largest value with its sign. Take the largest "
-        "absolute value: a block's lowest value may be farther from 0.",
+        "sign_of_largest": "You divide by the largest signed value. Take the largest absolute "
+        "value: a block's lowest value may be farther from 0.",
         "whole_bytes": "Your codes take a byte each. Pack two of them into one.",
-        "one_block": "You divide by one size for all values. Each block has its own.",
-        "block_ignored": "Your blocks have 64 values, whatever `block` says.",
-        "last_block_lost": "The last block is lost if it is short. It is a block like all others.",
+        "one_block": "You divide all values by one absmax. Each block has its own.",
+        "block_ignored": "Your blocks always have 64 values. Use `block`.",
+        "last_block_lost": "You drop a short last block. It is a block like all others.",
         "absmax_in_float64": "Your absmax takes 8 bytes for each block. Keep it in float32.",
         "in_place": IN_PLACE.format("nf4_decode"),
         "from_memory": FROM_MEMORY.format("nf4_decode"),

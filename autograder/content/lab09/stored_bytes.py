@@ -130,18 +130,18 @@ stored_bytes = Task(
         equal=whole(),
     ),
     mistakes={
-        "codes_alone": "Your sum has codes only. Steps are stored too.",
-        "rounded_down": "You round down. An odd code takes a byte, and a short last group or block "
-        "has a step of its own: round up.",
-        "bits_a_weight": "You multiply by bits per weight. That leaves out the part of a last "
-        "byte, group or block that nothing fills: count bytes, groups and blocks.",
-        "bits": "These are bits. A byte has eight.",
+        "codes_alone": "Your sum includes only codes. Steps are stored too.",
+        "rounded_down": "You round down. An odd last code takes a whole byte, and a short last "
+        "group or block has its own step: round up.",
+        "bits_a_weight": "You multiply by bits per weight, which leaves out the unused part of "
+        "the last byte, group or block. Count bytes, groups and blocks.",
+        "bits": "Your answer is in bits. Divide by 8.",
         "float32_groups": "Your groups' steps take 4 bytes. In int4_grouped they are float16.",
         "float16_blocks": "Your blocks' steps take 2 bytes. In nf4 they are float32.",
         "no_second_step": "With double quantization, the codes of the blocks' steps need a step as "
         "well: 4 bytes for each 256 blocks.",
-        "second_step_a_block": "You count a second step for each 256 weights. There is one for "
-        "each 256 blocks.",
-        "unknown_passes": "An unknown scheme must raise ValueError.",
+        "second_step_a_block": "You count a second step for each 256 weights. Count one for each "
+        "256 blocks.",
+        "unknown_passes": "Raise ValueError for an unknown scheme.",
     },
 )

@@ -15,8 +15,8 @@ __all__ = ["fake_quant", "quantized_with_gradient", "ternary", "ternary_linear"]
 
 
 _STATE_SHARED = (
-    "Another call between forward and backward changes your gradients. Keep in ctx what backward "
-    "needs, not on the class."
+    "Another call between forward and backward changes your gradients. Keep backward's inputs in "
+    "ctx, not on the class."
 )
 
 
@@ -95,16 +95,16 @@ fake_quant = Task(
         write=lambda x, bits, upstream: f"x of shape {x.shape}, bits={bits}",
     ),
     mistakes={
-        "no_gradient": "Your gradient is 0 everywhere, like that of torch.round. Let it pass "
+        "no_gradient": "Your gradient is 0 everywhere, like torch.round's. Pass the gradient "
         "straight through, as if nothing had been rounded.",
-        "clipped_too": "Your gradient passes where the value was clipped. There a small change of "
-        "x changes nothing, so it is 0.",
-        "never_clipped": "You never clip: values beyond 1 have no code.",
+        "clipped_too": "Your gradient passes where the value was clipped. There a small change in "
+        "x has no effect, so the gradient is 0.",
+        "never_clipped": "You never clip. Values beyond 1 have no code: clip them.",
         "levels_of_a_power": "Your step is 1 / 2^(bits-1). The codes go from -(2^(bits-1) - 1) to "
         "2^(bits-1) - 1.",
-        "unsigned_levels": "Your step is 1 / (2^bits - 1), that of unsigned codes. Half of these "
-        "codes are negative.",
-        "truncates": "You cut codes off towards 0. Round to the nearest one.",
+        "unsigned_levels": "Your step is 1 / (2^bits - 1), which fits unsigned codes. Here half "
+        "of the codes are negative.",
+        "truncates": "You truncate codes towards 0. Round to the nearest code.",
         "not_rounded": "Your values aren't rounded.",
         "state_shared": _STATE_SHARED,
     },
@@ -186,11 +186,13 @@ ternary_linear = Task(
         write=lambda x, weight, upstream: f"x of shape {x.shape}, weight of {weight.shape}",
     ),
     mistakes={
-        "absmax": "You divide by the largest size, so most codes are 0. BitNet b1.58 divides by "
-        "the mean size.",
-        "a_row_each": "You take a mean for each row. BitNet b1.58 takes one for the whole matrix.",
-        "not_scaled_back": "Your weights are -1, 0 and 1. Multiply by the mean size again.",
-        "no_gradient": "Your weight gets a gradient of 0, like that of torch.round. Let it pass "
+        "absmax": "You divide by the largest absolute value, so most codes are 0. BitNet b1.58 "
+        "divides by the mean absolute value.",
+        "a_row_each": "You take a mean for each row. BitNet b1.58 takes one mean for the whole "
+        "matrix.",
+        "not_scaled_back": "Your weights are -1, 0 and 1. Multiply them by the mean absolute "
+        "value again.",
+        "no_gradient": "Your weight gets a gradient of 0, like torch.round's. Pass the gradient "
         "straight through.",
         "stopped_where_clipped": "You stop the gradient where a code was clipped. Here it passes "
         "everywhere: otherwise the largest weights would never change again.",

@@ -191,24 +191,24 @@ quantize_symmetric = Task(
     ),
     mistakes={
         # These agree with cutting off where all values are ties.
-        "half_down": "Your ties go down. Halfway between two codes, take the even one, as "
+        "half_down": "You round ties down. Halfway between two codes, take the even one, as "
         "torch.round does.",
-        "half_to_zero": "Your ties go to 0. Halfway between two codes, take the even one, as "
-        "torch.round does.",
-        "truncates": "Your codes are cut off towards 0, so the error is up to a whole step. Round "
+        "half_to_zero": "You round ties towards 0. Halfway between two codes, take the even one, "
+        "as torch.round does.",
+        "truncates": "You truncate codes towards 0, so the error is up to a whole step. Round "
         "before you convert to int8.",
-        "rounds_down": "Your codes are rounded down, so the error is up to a whole step. Round to "
-        "the nearest one.",
-        "half_up": "Your ties go up. Halfway between two codes, take the even one, as "
+        "rounds_down": "You round codes down, so the error is up to a whole step. Round to the "
+        "nearest code.",
+        "half_up": "You round ties up. Halfway between two codes, take the even one, as "
         "torch.round does.",
-        "half_away": "Your ties go away from 0. Halfway between two codes, take the even one, as "
-        "torch.round does.",
-        "other_axis": "Your steps are those of the other axis. `axis` numbers the channels: with "
-        "axis=0 every row has a step of its own, so take the maximum over all other axes.",
-        "axis_ignored": "You use one step for the whole tensor, whatever `axis` says.",
-        "step_of_128": "Your step is the largest size over 2^(bits-1). Divide by 2^(bits-1) - 1: "
-        "there are equally many codes on both sides.",
-        "eight_bits_always": "You quantize to 8 bits, whatever `bits` says.",
+        "half_away": "You round ties away from 0. Halfway between two codes, take the even one, "
+        "as torch.round does.",
+        "other_axis": "Your steps are for the other axis. `axis` is the channels' axis: with "
+        "axis=0 every row has its own step, so take the maximum over all other axes.",
+        "axis_ignored": "You always use one step for the whole tensor. Use `axis`.",
+        "step_of_128": "Your step is the largest absolute value divided by 2^(bits-1). Divide by "
+        "2^(bits-1) - 1: both sides of 0 have equally many codes.",
+        "eight_bits_always": "You always quantize to 8 bits. Use `bits`.",
         "divides_by_zero": "A channel of zeros gets a step of 0, and 0 / 0 is NaN. Use a step of 1 "
         "there.",
         "flat_steps": "Your steps are a vector. With axis=0 the shape is (rows, 1), with axis=1 "

@@ -125,14 +125,14 @@ attention_cost = Task(
     cases=_cost_cases,
     judge=by_reference(_cost, _COST_MUTANTS, equal=whole(), write=_written),
     mistakes={
-        "causal_not_halved": "With a causal mask half of the products isn't needed: the flops are "
-        "half of those without a mask.",
+        "causal_not_halved": "With a causal mask, half of the products aren't needed: halve the "
+        "flops.",
         "one_product": "Attention has two matrix products, q times k and probabilities times v, "
         "and each takes a multiplication and an addition: 4 seq^2 head_dim for one head.",
-        "bytes_halved_too": "A mask halves the flops only. Standard attention writes all scores, "
+        "bytes_halved_too": "A mask halves only the flops. Standard attention writes all scores, "
         "masked or not.",
-        "heads_left_out": "Each head has scores of its own: multiply by heads.",
-        "elements": "These are values. Multiply the three counts of bytes by dtype_bytes.",
+        "heads_left_out": "Each head has its own scores: multiply by heads.",
+        "elements": "You count values. Multiply the three byte counts by dtype_bytes.",
         "scores_once": "Standard attention moves a matrix of scores four times: it writes scores, "
         "reads them for softmax, writes probabilities and reads those.",
         "scores_only": "Besides the scores, standard attention reads q, k and v and writes the "
@@ -222,7 +222,7 @@ roofline = Task(
     mistakes={
         "sum_of_both": "Arithmetic and traffic run at the same time: the least time is the "
         "longer of the two, not their sum.",
-        "shorter_one": "Both have to be done: the least time is the longer of the two.",
+        "shorter_one": "Both must finish: the least time is the longer of the two.",
         "names_swapped": 'The longer one is the limit: "compute" if the flops take longer '
         "than the bytes.",
         "always_compute": "You look at the flops only. Bytes take bytes / bandwidth seconds.",

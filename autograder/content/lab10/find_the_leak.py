@@ -93,16 +93,16 @@ find_the_leak = leak_task(
         },
         leaks={"whole_matrix": _matrices(1.9), "blocks_stay": _matrices(1)},
         mistakes={
-            "whole_matrix": "All probabilities are alive twice: they're made for all rows at once, "
-            "or an earlier call's are kept. Go block by block, and keep none.",
-            "blocks_stay": "The probabilities of every block are still alive. A list of them holds "
-            "them, and so does a view: p[..., 0] keeps the whole storage of p. Compute what you "
-            "need from a block at once, and clone() views.",
+            "whole_matrix": "Twice the size of all probabilities is alive: you make them for all "
+            "rows at once, or keep an earlier call's. Go block by block, and keep none.",
+            "blocks_stay": "The probabilities of every block are still alive. A list or a view "
+            "holds them: p[..., 0] keeps all of p's storage alive. Compute what you need from a "
+            "block immediately, and clone() views.",
             "entropy_in_bits": "Your entropy is in bits. It is the sum of -p log p, with the "
             "natural logarithm.",
             "mean_entropy": "Your entropy is a mean over the columns. It is their sum.",
-            "last_token": "You watch the last token. The share is that of the first, column 0.",
-            "not_scaled": "Divide scores by the root of head_dim, as in the code given.",
+            "last_token": "You use the last token. Return the share of the first token, column 0.",
+            "not_scaled": "Divide scores by the square root of head_dim, as in the given code.",
         },
     ),
     ban=NO_METER_TAMPERING,

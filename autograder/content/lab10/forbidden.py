@@ -28,7 +28,7 @@ NO_FUSED_ATTENTION = Ban(
         "by_torch",  # the notebook's own, for its self-checks
     },
     modules=NO_METER_TAMPERING.modules | {"torch.nn.attention"},
-    reason="Write attention yourself: torch's own does the exercise for you.",
+    reason="Write attention yourself: torch's version would do the exercise for you.",
 )
 
 NO_FUSED_LOSS = Ban(

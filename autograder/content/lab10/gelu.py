@@ -70,7 +70,7 @@ def _values(inputs: Mapping[str, Any], value: Any) -> Finding:
     output = F.gelu(x)
     (right,) = torch.autograd.grad(output.sum(), x)
     if not are_close(value["output"], output.detach().numpy(), 1e-5):
-        return Finding(False, "The output is not that of F.gelu.", ("another_output",))
+        return Finding(False, "The output differs from F.gelu's.", ("another_output",))
     derivative = value["derivative"]
     if any(value[name].shape != x.shape for name in names):
         return Finding(False, "The gradient's shape differs from x's.")
@@ -103,7 +103,7 @@ def _kept(inputs: Mapping[str, Any], value: Any) -> Finding:
         return Finding(False, "The answers came back garbled.")
     n, bits, kept = int(np.prod(inputs["shape"])), inputs["bits"], value["kept_bytes"]
     if not are_close(value.get("sums"), _sums("kept", inputs["seed"]), 1e-4):
-        return Finding(False, "Where bytes are counted, the output differs.", ("another_output",))
+        return Finding(False, "In the memory measurement, the output differs.", ("another_output",))
     if kept > n * bits // 8 + _SLACK_BYTES:
         said = f"With {bits} bits, {n} values keep {kept:,} bytes; expected {n * bits // 8:,}."
         return Finding(False, said, _keeps(n, bits, kept))
@@ -122,7 +122,7 @@ def _many(seed: int, answer: Answer) -> Finding:
     value = answer.value if isinstance(answer.value, dict) else {}
     rise = answer.metered("rise_bytes")
     if answer.breaks_budget(rise, _MOST_BYTES):
-        took = "" if rise is None else f" Yours take {rise / _MIB:.1f} MiB."
+        took = "" if rise is None else f" Your code takes {rise / _MIB:.1f} MiB."
         said = f"{LAYERS} GELUs of {_MANY_BITS} bits may take {_MOST_BYTES / _MIB:.1f} MiB.{took}"
         return Finding(False, said, ("keeps_x", "not_packed", "more_values", "keeps_more"))
     sums = value.get("sums")
@@ -150,16 +150,16 @@ few_bit_gelu = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "another_output": "The output is exact: F.gelu(x). Only its derivative is rounded.",
-        "keeps_x": "x is still kept for backward. Keep only its interval's number.",
-        "not_packed": "Your codes are not packed: a uint8 takes 8 bits. Put 8 / bits of them into "
-        "one byte.",
-        "keeps_more": "More than `bits` bits per value are kept.",
-        "more_values": "Your derivative has more values than bits can tell apart.",
+        "another_output": "The output must be exact: F.gelu(x). Round only its derivative.",
+        "keeps_x": "You still save x for backward. Save only the numbers of its intervals.",
+        "not_packed": "You don't pack the codes: a uint8 takes 8 bits. Put 8 / bits codes into "
+        "each byte.",
+        "keeps_more": "You save more than `bits` bits per value.",
+        "more_values": "Your derivative has more values than `bits` bits can distinguish.",
         "fewer_values": "Your derivative has fewer values than the bits allow, and is too far off.",
         "far_off": "Your derivative is too far off. Give each interval the mean derivative of the "
         "normally distributed values in it, and choose intervals where they are.",
-        "incoming_gradient": "Backward has to multiply by the gradient that comes in.",
+        "incoming_gradient": "Multiply by the incoming gradient in backward.",
     },
     ban=NO_METER_TAMPERING,
     trust="measured",

@@ -116,7 +116,7 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
     if not isinstance(value, dict) or not expected.keys() <= value.keys():
         return Finding(False, "The answers came back garbled.")
     if value["changed"] is not False:
-        return Finding(False, "Your function writes into the targets.", ("targets_changed",))
+        return Finding(False, "Your function changes the targets.", ("targets_changed",))
     if _equal(expected, value):
         return Finding(True)
     about = ", ".join(f"{name} {inputs[name]}" for name in ("tokens", "chunk"))
@@ -151,7 +151,7 @@ def _which(expected: Mapping[str, Any], value: Mapping[str, Any]) -> str:
         return "the gradients came back garbled."
     pairs = zip(("x", "weight"), got, expected["gradients"], strict=True)
     names = [name for name, g, e in pairs if g is None or not are_close(g, e, 1e-9)]
-    return f"the loss is right, the gradient of {' and of '.join(names)} is not."
+    return f"the loss is correct, but the gradient of {' and of '.join(names)} isn't."
 
 
 def _which_way(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> tuple[str, ...]:
@@ -170,8 +170,8 @@ def _large(case: Case, answer: Answer) -> Finding:
     rise = answer.metered("rise_bytes")
     about = "512 tokens of 8192 logits, in chunks of 32,"
     if answer.breaks_budget(rise, _MOST_BYTES):
-        took = "" if rise is None else f" Yours take {rise / _MIB:.1f} MiB."
-        said = f"{about} may take {_MOST_BYTES / _MIB:.1f} MiB besides x and weight.{took}"
+        took = "" if rise is None else f" Your code takes {rise / _MIB:.1f} MiB."
+        said = f"{about} may take {_MOST_BYTES / _MIB:.1f} MiB in addition to x and weight.{took}"
         return Finding(False, said, ("all_logits",))
     loss, sums = _right_of_large(case.inputs["seed"])
     if close(1e-4)(loss, value.get("loss")) and are_close(value.get("sums"), sums, 1e-4):
@@ -195,21 +195,21 @@ chunked_cross_entropy = Task(
     judge=_judge,
     mistakes={
         "sum": "Your loss is a sum. Divide by the number of targets that count.",
-        "mean_of_chunks": "A mean of the chunks' means is not the mean of all tokens: add up sums, "
-        "and divide once by the number of all targets that count.",
+        "mean_of_chunks": "The mean of the chunks' means isn't the mean over all tokens: add up "
+        "sums, and divide once by the number of all targets that count.",
         "ignored_counted": "You divide by all tokens. Those whose target is -100 don't count.",
-        "rest_left_out": "Everything after the last whole chunk is left out.",
+        "rest_left_out": "Your code skips the final partial chunk.",
         "ignored_as_token_0": "You treat a target of -100 as token 0. It has no loss and no "
         "gradient.",
         "overflows": "exp of a large logit is inf: use logsumexp or log_softmax.",
-        "empty_chunk": "A chunk may have no target that counts; its own mean is 0/0. Divide once, "
-        "by the number of all that count.",
-        "state_shared": "Another call between forward and backward changes your gradients. Keep in "
-        "ctx what backward needs, not on the class.",
+        "empty_chunk": "A chunk may have no target that counts, so its own mean is 0/0. Divide "
+        "once, by the number of all targets that count.",
+        "state_shared": "Another call between forward and backward changes your gradients. Keep "
+        "backward's inputs in ctx, not on the class.",
         "targets_changed": "targets isn't yours to change. Work on a copy.",
         "no_gradient": "x and weight need a gradient each.",
-        "incoming_gradient": "Backward has to multiply by the gradient that comes in: the loss may "
-        "be scaled after your function.",
+        "incoming_gradient": "Multiply by the incoming gradient in backward: the loss may be "
+        "scaled after your function.",
         "all_logits": "More than a chunk's logits are alive at once. Free them before the next "
         "chunk: gradients can be computed at once, or by a checkpoint in backward.",
     },

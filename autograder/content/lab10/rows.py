@@ -163,7 +163,7 @@ def _finding(rows: Sequence[Row], value: Any) -> Finding:
                 said = f"{name} of the blocks {written}: expected {show(right)}, got {show(mine)}."
                 return Finding(False, said, tuple(_explain(rows, value)))
         if got.get("changed") is not False:
-            return Finding(False, "Your functions write into a block.", ("blocks_changed",))
+            return Finding(False, "Your functions change a block.", ("blocks_changed",))
     return Finding(True)
 
 
@@ -234,15 +234,15 @@ online_softmax = Task(
     mistakes={
         "not_rescaled": "When a larger maximum comes, your sums so far are relative to the old "
         "one. Multiply both the sum and the weighted sum by exp(old - new).",
-        "not_divided": "Your weighted sum is not divided by the sum of the weights at the end.",
-        "nothing_less_nothing": "-inf minus -inf is NaN, and so is 0 / 0. As long as every score "
-        "was -inf, the sum is 0: it isn't rescaled, and divides nothing.",
+        "not_divided": "Divide your weighted sum by the sum of the weights at the end.",
+        "nothing_less_nothing": "-inf minus -inf is NaN, and so is 0 / 0. While every score so "
+        "far is -inf, the sum is 0: don't rescale it or divide by it.",
         "naive": "exp of a score of 1000 is inf. Subtract the largest score so far before exp.",
-        "begins_too_high": "Your maximum begins at a finite number, or -inf is replaced by one. "
-        "Scores may all be lower: begin at -inf.",
+        "begins_too_high": "Your maximum starts at a finite number, or you replace -inf by one. "
+        "All scores may be lower: start at -inf.",
         "blocks_changed": "Don't change a block: another function reads it, too. Compute with new "
         "tensors.",
-        "last_block": "Only the last block counts in your result: add to the sum so far.",
+        "last_block": "Your result uses only the last block: add each block to the sum so far.",
         "mean_of_blocks": "You average the blocks' results. Weight each block by its sum of "
         "exp(score).",
         "whole_row": "You keep all blocks of a row. Keep the maximum, the sum and the weighted sum "

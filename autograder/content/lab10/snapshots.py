@@ -208,18 +208,17 @@ who_holds_the_peak = Task(
         write=lambda snapshot: f"a snapshot of {len(snapshot['device_traces'][0])} events",
     ),
     mistakes={
-        "freed_when_requested": "A block is in use until free_completed, not until the free is "
-        "requested.",
-        "last_peak": "Of moments with equal sums, you take a later one. The first is the peak.",
+        "freed_when_requested": "A block is in use until free_completed, not until free_requested.",
+        "last_peak": "Among moments with equal sums, you take a later one. The first is the peak.",
         "never_freed": "You never subtract a block: look at the action free_completed.",
-        "live_at_the_end": "You return what is live at the end. Remember what was live when the "
-        "sum was largest.",
+        "live_at_the_end": "You return the blocks that are live at the end. Remember which were "
+        "live when the sum was largest.",
         "all_allocations": "You add up all allocations, including freed ones.",
         "innermost_frame": "Your owner is the innermost frame, which is often torch's. Take the "
         'first frame whose file name has no "/torch/" in it.',
-        "outermost_frame": "Your owner is the outermost frame. Frames begin with the innermost: "
-        "take the first that is not torch's.",
-        "last_block_of_an_owner": "An owner with several blocks holds the sum of them.",
+        "outermost_frame": "Your owner is the outermost frame. Frames start with the innermost: "
+        "take the first that isn't torch's.",
+        "last_block_of_an_owner": "Add up the blocks of an owner with several blocks.",
         "smallest_first": "Sort the other way: the largest owner first.",
         "largest_alone": "You return the largest owner only. List all owners with live blocks.",
     },

@@ -153,7 +153,7 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
     if value["changed"] != []:
         return Finding(False, f"With {about}: your function changed its arguments.", ("changed",))
     if value["dtype"] != expected["dtype"] and are_close(value["output"], expected["output"], 1e-4):
-        said = f"With {about}: the output is {value['dtype']}, q is {expected['dtype']}."
+        said = f"With {about}: the output is {value['dtype']}, but q is {expected['dtype']}."
         return Finding(False, said, ("another_dtype",))
     tolerance = 1e-4 if inputs["dtype"] == "float32" else 1e-9
     if not are_close(value["output"], expected["output"], tolerance):
@@ -173,8 +173,8 @@ def _large(case: Case, answer: Answer) -> Finding:
     mask = "with a causal mask" if causal else "without a mask"
     about = f"{sizes['seq']} tokens in blocks of {sizes['block']}, {mask},"
     if answer.breaks_budget(rise, most_bytes):
-        took = "" if rise is None else f" Yours takes {rise / _MIB:.1f} MiB."
-        said = f"{about} may take {most_bytes / _MIB:.1f} MiB besides q, k and v.{took}"
+        took = "" if rise is None else f" Your code takes {rise / _MIB:.1f} MiB."
+        said = f"{about} may take {most_bytes / _MIB:.1f} MiB in addition to q, k and v.{took}"
         whole = (rise or 0) >= 4 * sizes["seq"] ** 2
         return Finding(False, said, ("whole_matrix", *["whole_mask"] * (not whole)))
     if are_close(value.get("sums"), _right_of_large(causal, case.inputs["seed"]), 1e-4):
@@ -220,29 +220,30 @@ tiled_attention = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "not_scaled": "Divide scores by the root of head_dim.",
-        "scaled_by_width": "Divide scores by the root of head_dim, not by head_dim.",
-        "mask_ignored": "With causal=True a row sees no later column: their scores are -inf.",
+        "not_scaled": "Divide scores by the square root of head_dim.",
+        "scaled_by_width": "Divide scores by the square root of head_dim, not by head_dim.",
+        "mask_ignored": "With causal=True a row sees no later column: set later columns' scores "
+        "to -inf.",
         "always_masked": "You mask with causal=False, too.",
         "own_token_masked": "A row sees its own column: mask only where column > row.",
         "future_only": "Your mask hides the past. A row sees columns up to its own.",
-        "softmax_a_block": "Each block of columns has a softmax of its own in your result. Keep a "
-        "maximum and a sum for each row, and divide once, at the end.",
+        "softmax_a_block": "Your result applies a separate softmax to each block of columns. Keep "
+        "a maximum and a sum for each row, and divide once, at the end.",
         "sum_not_rescaled": "You rescale l, but not the sum of values. When a block raises a row's "
         "maximum, multiply both by exp(old maximum - new maximum).",
         "nothing_rescaled": "When a block raises a row's maximum, multiply l and the sum of values "
         "so far by exp(old maximum - new maximum).",
-        "rest_left_out": "Everything after the last whole block is left out.",
-        "output_shared": "Another call changes the output of the one before. Make a new tensor in "
+        "rest_left_out": "Your code skips the final partial block.",
+        "output_shared": "A second call changes the first call's output. Make a new tensor in "
         "each call.",
-        "overflows": "On large scores exp overflows, or is 0 throughout a row: subtract each row's "
-        "maximum so far, which begins at -inf.",
-        "changed": "Your function writes into q, k or v. Work on new tensors.",
-        "another_dtype": "The output's dtype differs from q's. Make your buffers like q: "
+        "overflows": "For large scores exp overflows, or is 0 in a whole row: subtract each row's "
+        "maximum so far, which starts at -inf.",
+        "changed": "Your function changes q, k or v. Work on new tensors.",
+        "another_dtype": "The output's dtype differs from q's. Give your buffers q's dtype: "
         "torch.empty_like, or dtype=q.dtype.",
         "whole_mask": "Something of size seq x seq is alive: perhaps the mask, or blocks in a "
-        "list. Make the mask of one block only, from its rows' and columns' numbers, and keep no "
-        "block.",
+        "list. Make the mask for one block at a time, from its row and column numbers, and keep "
+        "no block.",
         "whole_matrix": "A whole matrix of scores, seq x seq, is alive. Cut rows or columns into "
         "blocks, and keep no block.",
     },

@@ -167,7 +167,9 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
         return Finding(False, "The answers came back garbled.")
     about = ", ".join(f"{n} {inputs[n]}" for n in ("seq", "block", "causal"))
     if not are_close(value["output"], expected["output"], 1e-9):
-        return Finding(False, f"With {about}: the output is not attention's.", ("another_output",))
+        return Finding(
+            False, f"With {about}: the output differs from attention's.", ("another_output",)
+        )
     got = value["gradients"]
     if isinstance(got, list) and len(got) == 3 and any(g is None for g in got):
         missing = ", ".join(n for n, g in zip("qkv", got, strict=True) if g is None)
@@ -206,13 +208,16 @@ def _kept(inputs: Mapping[str, Any], value: Any) -> Finding:
     if not isinstance(value, dict) or type(value.get("kept_bytes")) is not int:
         return Finding(False, "The answers came back garbled.")
     if not are_close(value.get("sums"), _sums("kept", inputs["causal"], inputs["seed"]), 1e-4):
-        return Finding(False, "Where bytes are counted, the output differs.", ("another_output",))
+        return Finding(False, "In the memory measurement, the output differs.", ("another_output",))
     kept = value["kept_bytes"]
     if kept > _ROW_BYTES + _SLACK_BYTES:
-        said = f"After forward {kept:,} bytes are kept besides q, k, v and the output; one float32 "
+        said = (
+            f"After forward {kept:,} bytes are saved in addition to q, k, v and the output; one "
+            "float32 "
+        )
         return Finding(False, f"{said}per row is {_ROW_BYTES:,}.", _keeps(kept))
     if kept < 0:
-        return Finding(False, doubt="The meter saw fewer bytes than there were to begin with.")
+        return Finding(False, doubt="The meter saw fewer bytes than there were at the start.")
     return Finding(True)
 
 
@@ -232,8 +237,8 @@ def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     rise = answer.metered("rise_bytes")
     about = f"{calls} calls of {sizes['seq']} tokens in blocks of {sizes['block']}, and backward"
     if answer.breaks_budget(rise, most_bytes):
-        took = "" if rise is None else f" Yours take {rise / _MIB:.1f} MiB."
-        said = f"{about}, may take {most_bytes / _MIB:.1f} MiB besides q, k and v.{took}"
+        took = "" if rise is None else f" Your code takes {rise / _MIB:.1f} MiB."
+        said = f"{about}, may take {most_bytes / _MIB:.1f} MiB in addition to q, k and v.{took}"
         return Finding(False, said, ("keeps_probabilities", *["whole_matrix"] * (kind == "one")))
     if are_close(value.get("sums"), _sums(kind, causal, inputs["seed"]), 1e-3):
         return Finding(True)
@@ -258,25 +263,26 @@ tiled_backward = Task(
     mistakes={
         "no_row_sum": "Softmax's derivative has a second term: subtract each row's sum of "
         "gradient times output from dP before you multiply by P.",
-        "scale_forgotten": "Scores were divided by the root of head_dim, so their gradient is "
-        "divided by it too, on its way to q and k.",
-        "mask_forgotten": "Your backward computes probabilities without the mask.",
+        "scale_forgotten": "Scores were divided by the square root of head_dim, so divide their "
+        "gradient by it too, on its way to q and k.",
+        "mask_forgotten": "Your backward computes probabilities without the mask. Apply the mask "
+        "there too.",
         "keys_and_values_swapped": "Return gradients in the order of forward's arguments: q, k, v, "
         "and None for block and causal.",
-        "state_shared": "Another call between forward and backward changes your gradients. Keep in "
-        "ctx what backward needs, not on the class.",
-        "another_output": "The output is not attention's. Begin with the forward of your "
-        "tiled_attention.",
+        "state_shared": "Another call between forward and backward changes your gradients. Keep "
+        "backward's inputs in ctx, not on the class.",
+        "another_output": "The output differs from attention's. Start from your tiled_attention's "
+        "forward.",
         "no_gradient": "Some of q, k and v get no gradient: backward returns one for each, and "
         "None for block and causal.",
-        "whole_matrix": "In backward a matrix of seq x seq is alive. Go through it block by block, "
-        "and add each block's share to the three gradients.",
-        "keeps_probabilities": "Probabilities are kept from forward to backward. Compute each "
-        "block of them again: exp(scores - L), with L the log of the row's sum.",
+        "whole_matrix": "In backward a seq x seq matrix is alive. Work block by block, and add "
+        "each block's share to the three gradients.",
+        "keeps_probabilities": "You save the probabilities from forward to backward. Compute each "
+        "block again as exp(scores - L), where L is the log of the row's sum.",
         "several_numbers_a_row": "You keep more than one float32 per row. Maximum and sum together "
         "are one number: L = maximum + log(sum).",
-        "keeps_copies": "You keep more than q, k, v, the output and one number per row: copies, or "
-        "a mask. Save the tensors themselves, as they are, and make each block's mask again.",
+        "keeps_copies": "You save more than q, k, v, the output and one number per row: copies or "
+        "a mask. Save the original tensors, and make each block's mask again.",
     },
     ban=NO_FUSED_ATTENTION,
     trust="measured",

@@ -102,7 +102,7 @@ def _finding(tree: Tree, value: Any) -> Finding:
         return Finding(False, "The answers came back garbled.")
     if type(value["reads"]) is not int or value["reads"] <= 0:
         alone = ("root_left_out",) * (not tree["children"])
-        return Finding(False, "time.perf_counter was never read.", ("another_clock", *alone))
+        return Finding(False, "Your code never reads time.perf_counter.", ("another_clock", *alone))
     got, right = value["seconds"], times_of(tree)
     if not _same(tree, right, got):
         said = f"Modules {', '.join(map(repr, right))}: expected {show(right)}, got {show(got)}."
@@ -110,10 +110,10 @@ def _finding(tree: Tree, value: Any) -> Finding:
     if value["reads"] < 2 * _calls(tree):
         return Finding(False, doubt=_UNREAD)
     if value["others_stay"] is not True:
-        said = "The model had a hook of its own, and it's gone."
+        said = "Your code removed a hook that the model already had."
         return Finding(False, said, ("others_removed",))
     left = tuple(_left(value))
-    return Finding(not left, "Hooks are left on the modules." if left else "", left)
+    return Finding(not left, "Your hooks are still on the modules." if left else "", left)
 
 
 def _calls(tree: Tree) -> int:
@@ -140,8 +140,8 @@ def _same(tree: Tree, right: Mapping[str, float], got: Any) -> bool:
 
 
 _UNREAD = (
-    "The seconds are right, but the clock was read less than twice for each call of a module. An "
-    "instructor will look at this."
+    "The seconds are correct, but the clock was read fewer than twice for each call of a module. "
+    "An instructor will look at this."
 )
 
 module_times = Task(
@@ -153,20 +153,20 @@ module_times = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "another_clock": "Read the time with time.perf_counter(), when a hook runs.",
-        "children_included": "A module's seconds include those of its children. "
-        "Subtract what they took.",
-        "last_call_only": "A module that runs twice has the time of one run only. Add up its runs.",
-        "last_call_with_children": "A module's seconds include its children's, and only the last "
-        "run of a module that runs twice.",
-        "leaves_only": "Modules that have children work as well: their own time is the rest after "
-        "their children's.",
+        "another_clock": "Read the time with time.perf_counter() when a hook runs.",
+        "children_included": "Your seconds for a module include its children's. Subtract the "
+        "children's time.",
+        "last_call_only": "You count only one run of a module that runs twice. Add up its runs.",
+        "last_call_with_children": "Your seconds for a module include its children's, and you "
+        "count only the last run of a module that runs twice.",
+        "leaves_only": "Modules with children do work of their own: their own time is their total "
+        "minus their children's.",
         "root_left_out": "The model's own time is missing. Its name is the empty string, and only "
-        "model(x) runs its hooks: model.forward(x) does not.",
+        "model(x) runs its hooks; model.forward(x) doesn't.",
         "milliseconds": "Return seconds, not milliseconds.",
         "hooks_left": "Your hooks stay on the modules. Keep the handles that the register "
         "functions return, and remove() each.",
-        "others_removed": "You remove all hooks of the modules. Others may have registered some: "
-        "remove() your own handles only.",
+        "others_removed": "You remove all of the modules' hooks. Others may have registered some: "
+        "remove() only your own handles.",
     },
 )

@@ -354,7 +354,7 @@ def test_a_lab_without_a_source_is_named_with_those_there_are(course: Path) -> N
 
 
 def test_a_folder_that_is_no_course_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="isn't a course's folder"):
+    with pytest.raises(ValueError, match="isn't a course folder"):
         build(Course(tmp_path))
 
 

@@ -198,8 +198,8 @@ def test_a_submission_reports_its_release(course: Path, zips: dict[str, Path]) -
     handed_in = take_in("ada", LAB, nbformat.writes(notebook).encode(), later)
     (note,) = [note.text for note in handed_in.notes if note.kind == "release"]
     assert note == (
-        f"This notebook is of release {notebook.metadata.peakmem.release}; it was graded as the "
-        f"current one, {release_version(nbformat.from_dict(later))}."
+        f"This notebook comes from release {notebook.metadata.peakmem.release}; it was graded as "
+        f"the current release, {release_version(nbformat.from_dict(later))}."
     )
 
 

@@ -12,7 +12,7 @@ def test_the_secret_is_made_once_and_is_its_owners_alone(tmp_path):
     assert course.secret_file.stat().st_mode & 0o777 == 0o600
     assert course.secret() == secret
     course.secret_file.write_text("not hexadecimal")
-    with pytest.raises(ValueError, match=r"holds no secret; expected at least 32"):
+    with pytest.raises(ValueError, match=r"contains no secret; expected at least 32"):
         course.secret()
 
 

@@ -21,7 +21,7 @@ from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
 from tests.grading import LAB05, SEARCH, Class, course_copy, solved
 
-STOPPED = "This submission alone waits for manual grading"
+STOPPED = "Only this submission is waiting for manual grading"
 
 
 @contextmanager
@@ -44,8 +44,8 @@ _hoard: list[bytes] = []
 @pytest.mark.parametrize(
     ("item", "bounds", "said"),
     [
-        ("pattern", {"cpu_seconds": 0.2}, "computed for too long"),
-        ("memory", {"memory_bytes": 2**28}, "too much memory"),
+        ("pattern", {"cpu_seconds": 0.2}, "too much computing time"),
+        ("memory", {"memory_bytes": 2**28}, "too much of the grader's memory"),
     ],
 )
 def test_what_is_too_hard_to_read_is_stopped_at_once_and_the_others_are_read(item, bounds, said):

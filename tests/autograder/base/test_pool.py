@@ -109,7 +109,7 @@ def test_a_worker_that_cannot_be_made_says_why():
 def test_an_item_that_computes_for_ever_is_ended(tmp_path):
     outcomes = run(tmp_path, ["compute", 4], workers=1, cpu_seconds=0.2)
     assert outcomes[4] == 16
-    assert "computed for too long" in outcomes["compute"].reason
+    assert "too much computing time" in outcomes["compute"].reason
 
 
 def test_an_item_that_takes_for_ever_without_computing_is_ended(tmp_path, monkeypatch):

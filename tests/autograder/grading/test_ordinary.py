@@ -303,7 +303,7 @@ def test_a_students_files_take_nothing_of_the_courses_place(beside):
     assert judged(out, "shadows") == ALL
     assert "SHADOWED" not in str(outputs(out, "shadows"))
     assert own_words(out, "shadows").splitlines()[1:] == ["MINE mine True", "MODULE 6 numpy 4"]
-    said = "Submitted too, but the course's own was used: data.csv, helper.py."
+    said = "Also submitted, but replaced by the course's own: data.csv, helper.py."
     assert said in page(out, "shadows")
 
 
@@ -311,7 +311,7 @@ def test_a_link_among_the_files_is_not_followed_and_a_person_is_told(beside):
     out = beside / "out"
     assert judged(out, "links") == ALL
     assert "secret" not in own_words(out, "links")
-    said = "Files beside the notebooks that weren't read: secret (a link)."
+    said = "Files submitted with the notebooks that weren't read: secret (a link)."
     assert said in page(out, "links")
     assert f'"links","{NAME}"' in (out / "manual_review.csv").read_text()
 

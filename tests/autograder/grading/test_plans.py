@@ -190,7 +190,9 @@ def test_an_exercise_that_builds_on_a_wrong_one_is_judged_on_its_own_work(
     assert wrong.status == "wrong"
     assert built.status == ("right" if guarded else "wrong"), built
     if guarded:
-        assert built.message.startswith("Right. This counts your work on this exercise alone")
+        assert built.message.startswith(
+            "Right. For this score the exercise ran with the instructor's solutions"
+        )
 
 
 def test_without_solutions_the_others_are_left_out(graded, notebook):

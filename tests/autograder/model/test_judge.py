@@ -149,7 +149,7 @@ def test_a_refusal_says_what_is_allowed_if_no_exercise_allows_the_name():
     assert refuse(own, [by_task]).message.endswith("no points. Halve it yourself.")
     message = refuse(own, [by_list], ["peakmem.tiers"]).message
     assert "Your solution uses ctypes" in message
-    assert "peakmem.units, peakmem.tiers, threading. Write it with these." in message
+    assert "peakmem.units, peakmem.tiers, threading. Use only these." in message
     assert "Halve it yourself" not in message
     assert "Halve it yourself. A solution may use" in refuse(own, [by_task, by_list]).message
 

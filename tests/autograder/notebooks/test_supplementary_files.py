@@ -70,8 +70,9 @@ def test_links_devices_and_second_names_are_named_and_not_opened(folder: Path) -
     files, unread = read(folder)
     assert files == {"mine.csv": b"1"}
     assert unread == (
-        "Files beside the notebooks that weren't read: hard (it has a second name elsewhere), "
-        "link (a link), out (a link), pipe (not a plain file), socket (not a plain file).",
+        "Files submitted with the notebooks that weren't read: hard (it has a second name "
+        "elsewhere), link (a link), out (a link), pipe (not a plain file), socket (not a plain "
+        "file).",
     )
 
 
@@ -98,7 +99,7 @@ def test_ten_thousand_files_are_none_and_said_so(folder: Path) -> None:
         (folder / f"{number}.txt").touch()
     assert read(folder) == (
         {},
-        ("The files beside the notebooks weren't read: there are over 100 of them.",),
+        ("The files submitted with the notebooks weren't read: there are over 100 of them.",),
     )
 
 
@@ -120,7 +121,9 @@ def test_a_huge_file_is_none_and_said_so(folder: Path) -> None:
         file.truncate(2**40)  # a sparse terabyte
     files, unread = read(folder)
     assert files == {}
-    assert unread == ("The files beside the notebooks weren't read: they have over 10 MiB.",)
+    assert unread == (
+        "The files submitted with the notebooks weren't read: they have over 10 MiB.",
+    )
 
 
 def test_ten_mebibytes_all_in_all_are_read(folder: Path) -> None:
@@ -139,7 +142,9 @@ def test_folders_without_end_are_cut_and_said_so(folder: Path) -> None:
     (folder / "a/b/c/d/here").write_text("1")
     files, unread = read(folder)
     assert files == {"a/b/c/d/here": b"1"}
-    assert unread == ("Files beside the notebooks that weren't read: a/b/c/d/e (too deep).",)
+    assert unread == (
+        "Files submitted with the notebooks that weren't read: a/b/c/d/e (too deep).",
+    )
 
 
 def test_names_that_could_not_be_shown_are_named_in_letters_that_can(folder: Path) -> None:
@@ -148,7 +153,7 @@ def test_names_that_could_not_be_shown_are_named_in_letters_that_can(folder: Pat
     files, unread = read(folder)
     assert files == {}
     assert unread == (
-        r"Files beside the notebooks that weren't read: 'new\nline' (its name), '\udcff' "
+        r"Files submitted with the notebooks that weren't read: 'new\nline' (its name), '\udcff' "
         "(its name).",
     )
 
@@ -181,8 +186,8 @@ def test_the_courses_own_files_win_and_copies_of_them_count_as_nothing(
     files, unread = read(folder, given)
     assert files == {"pictures/mine.png": b"mine"}
     assert unread == (
-        "Files beside the notebooks that weren't read: helper.py (not a plain file).",
-        "Submitted too, but the course's own was used: data.csv.",
+        "Files submitted with the notebooks that weren't read: helper.py (not a plain file).",
+        "Also submitted, but replaced by the course's own: data.csv.",
     )
 
 
@@ -192,7 +197,7 @@ def test_a_file_in_the_place_of_a_folder_of_the_course_is_not_read(
     (folder / "data").write_text("mine")
     files, unread = read(folder, {"data/x.csv": tmp_path / "x.csv"})
     assert files == {}
-    assert unread == ("Submitted too, but the course's own was used: data.",)
+    assert unread == ("Also submitted, but replaced by the course's own: data.",)
 
 
 def test_what_was_handed_in_is_known_by_every_part_of_it() -> None:

@@ -119,8 +119,7 @@ def test_canvas_names_are_found_on_the_roster(tmp_path, out, capsys):
     assert told["late"] == ["emmy"]
     assert told["renamed"] == {"emmy": "my work.ipynb"}
     assert told["problems"] == [
-        f"evemallory_4999_907_{LAB}.ipynb: not taken in, because evemallory_4999 is not on the "
-        "roster."
+        f"evemallory_4999_907_{LAB}.ipynb was not collected: evemallory_4999 is not on the roster."
     ]
     assert told["status"] == 1
     first, third = (f"lovelaceada_4711_{n}_{LAB}{c}.ipynb" for n, c in ((901, ""), (903, "-2")))
@@ -162,8 +161,8 @@ def test_moodle_folders_and_flat_names_are_found(tmp_path, out, capsys):
     )
     told = collect(download, out, capsys)
     assert told["problems"] == [
-        f"Tom Jones_127_{sent}_/{LAB}.ipynb: not taken in, because Tom Jones_127 may be any of "
-        "tom1, tom2."
+        f"Tom Jones_127_{sent}_/{LAB}.ipynb was not collected: Tom Jones_127 may be any of tom1, "
+        "tom2."
     ]
     # Ada and Emmy have numbers on the roster, which Moodle's of this assignment say nothing of.
     assert told["placed"] == ["ada", "emmy", "rene"]

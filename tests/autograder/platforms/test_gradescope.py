@@ -109,7 +109,7 @@ VERDICTS = (
     verdict("b", "partly", 3, value=2, speed=0),
     verdict("c", "could_not_judge", 2, "The meter saw less than the system."),
     verdict("d", "needs_gpu", 5, "This exercise needs a GPU."),
-    verdict("g", "needs_isolation", 6, "In this exercise processes talk to each other."),
+    verdict("g", "needs_isolation", 6, "In this exercise processes communicate."),
 )
 GRADED = Result(
     "s", LAB, "graded", verdicts=VERDICTS, notes=(Note("repair", "One cell was put back."),)

@@ -394,7 +394,7 @@ def test_text_that_no_encoding_has_is_no_reason_to_fail(tmp_path: Path, course: 
 def test_a_page_is_no_longer_than_one_may_be(course: Course) -> None:
     full = [code(f"long-{number}", "'" * 30_000) for number in range(20)]
     page = feedback_html(graded(notebook={"cells": full}), course)
-    assert "This cell is left out" in page
+    assert "This cell is not shown" in page
     assert len(page) < 1_700_000
 
 
@@ -427,7 +427,7 @@ def test_points_are_final_once_nothing_waits_for_manual_grading(course: Course) 
 
 
 def test_an_answer_that_nobody_wrote_is_said_to_be_none(course: Course) -> None:
-    blank = Verdict(EXPLAIN, "unanswered", {"answer": 0.0}, 2.0, "No answer was written here.")
+    blank = Verdict(EXPLAIN, "unanswered", {"answer": 0.0}, 2.0, "You wrote no answer here.")
     page = feedback_html(graded(verdicts=(*graded().verdicts, blank)), course)
     assert "∅</span> Not answered" in page
     assert "0 of 2 points" in page

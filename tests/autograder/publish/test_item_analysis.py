@@ -90,7 +90,7 @@ def test_ten_are_needed_before_a_correlation_is_told() -> None:
     unjudged = Verdict("t0", "could_not_judge", {"all": 0}, 2, "")
     lost = [Result(f"lost{n}", LAB, "graded", verdicts=(unjudged,)) for n in range(4)]
     some = analyse(LAB, [*of_scores([[2.0, 2.0], [0.0, 0.0]] * 4), *lost], no_code)
-    assert "Fewer than 10 were judged" in some.items[0].advice[0]
+    assert "Fewer than 10 students were judged" in some.items[0].advice[0]
     assert analysed([[2.0, 2.0], [0.0, 0.0]] * 5).items[0].discrimination == pytest.approx(1)
 
 

@@ -37,7 +37,7 @@ from tests.autograder.small_class import (
 )
 from tests.autograder.small_release import LAB, release
 
-REPAIR = Note("repair", "Deleted, and put back as released: lab05-setup.")
+REPAIR = Note("repair", "Deleted, and restored as released: lab05-setup.")
 RESULTS = [
     graded("ada", notes=(REPAIR,)),
     graded("kim", verdicts=(verdict(status="could_not_judge", message="Doubt."), verdict(HALVE))),

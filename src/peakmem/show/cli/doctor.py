@@ -32,7 +32,7 @@ def doctor(quiet: Quiet = False) -> int:
         for lab, what in labs_here(has_gpu).items():
             tell(f"{lab:<24}{what}")
         if not has_gpu:
-            tell("Points of exercises that need a GPU leave the total.")
+            tell("Without one, the total excludes exercises that need a GPU.")
     return 0 if all(check.ok for check in checks) else 1
 
 

@@ -56,7 +56,7 @@ def draw_live_bytes(meters: Mapping[str, Any], budget_bytes: int) -> Figure:
         ax.plot(share, levels, label=name, **line_look(index))
     ax.axhline(budget_bytes / _MIB, color="black", linestyle=":", linewidth=1.5, label="budget")
     ax.set_ylim(bottom=0)
-    labelled(ax, "operators run (percent of all)", "live besides x and weights (MiB)")
+    labelled(ax, "operators run (percent of all)", "live in addition to x and weights (MiB)")
     return figure
 
 

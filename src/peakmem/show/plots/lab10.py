@@ -29,7 +29,7 @@ def draw_lengths(lengths: Sequence[int], panels: Mapping[str, Mapping[str, Numbe
         ax.set_xticks(lengths, [f"{length}" for length in lengths])
         ax.minorticks_off()
         ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        labelled(ax, f"sequence length (tokens)\n{title}", "peak besides q, k, v (MiB)")
+        labelled(ax, f"sequence length (tokens)\n{title}", "peak above q, k, v (MiB)")
     return figure
 
 

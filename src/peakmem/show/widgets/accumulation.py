@@ -79,7 +79,7 @@ class _Accumulation(Calculator):
             ("on this GPU it", "fits" if one.fits else "does not fit"),
             ("least time per sequence", f"{1000 * _seconds(one):.3g} ms"),
         ]
-        what = "However small the micro-batch is, weights, gradients and optimizer state stay."
+        what = "Even with the smallest micro-batch, weights, gradients and optimizer state stay."
         asked = self._guess is not None and self.shown
         figure = (self.largest(), "sequences") if asked else None
         return Result(f"{table(rows)}<p>{what}</p>", figure=figure)

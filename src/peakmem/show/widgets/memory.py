@@ -197,11 +197,11 @@ def _words(found: Estimate) -> str:
     ]
     verdicts = {
         "fits": f"It fits, with {both(abs(found.margin_bytes))} to spare.",
-        "may fit": f"It may not fit: {both(abs(found.margin_bytes))} may be missing.",
-        "reduce activations": "It does not fit. Fewer sequences at a time would.",
-        "no batch size can fix this": "It does not fit, and no batch size can fix this.",
+        "may fit": f"It may not fit: it may need {both(abs(found.margin_bytes))} more.",
+        "reduce activations": "It doesn't fit. Fewer sequences at a time would fit.",
+        "no batch size can fix this": "It doesn't fit, and no batch size can fix this.",
     }
-    left_out = "Left out: other libraries' workspaces, and scratch memory inside an operator."
+    left_out = "Not counted: other libraries' workspaces, and scratch memory inside an operator."
     return f"{table(rows)}<p><b>{verdicts[found.verdict]}</b></p><p>{left_out}</p>"
 
 

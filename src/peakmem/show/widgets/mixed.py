@@ -69,7 +69,10 @@ class _Mixed(Calculator):
             )
         ]
         words = table(rows, (f"in {fmt.name}, scale {scale:,.0f}", "gradients", "share"))
-        note = "The gradients are 10,000 log-normal random numbers, always the same, not measured."
+        note = (
+            "The gradients are 10,000 log-normal random numbers, always the same; they aren't "
+            "measured."
+        )
         percent = 100 * found.zero / found.total
         exponents = np.log2(gradients) + self.log_scale
         return Result(
@@ -81,7 +84,7 @@ class _Mixed(Calculator):
 
 def _verdict(found: RoundingOutcomes) -> str:
     if found.overflow:
-        return "At least one overflows: the scaler skips this step and halves the scale."
+        return "At least one gradient overflows: the scaler skips this step and halves the scale."
     if found.zero:
         return "Nothing overflows, but some gradients are lost: a larger scale saves more of them."
     return "Nothing is lost."

@@ -61,7 +61,7 @@ class _Quantization(Calculator):
                 "use": ipywidgets.Dropdown(options=list(_USES.items()), description="to"),
                 "gpu": ipywidgets.Dropdown(options=list(ACCELERATORS), description="GPU"),
             },
-            question="How many GB does it take in all?" if predict else None,
+            question="How many GB does it take in total?" if predict else None,
             subject=["model", "scheme", "use"],
             presets={
                 "QLoRA's 65B": {
@@ -94,9 +94,8 @@ class _Quantization(Calculator):
         what = "keys and values of 4096 tokens" if self.use == "inference" else "adapters, rank 64"
         total = weights[self.scheme] + beside
         note = (
-            f"<p>With {self.scheme}: {both(total)} in all, {both(beside)} of it {what}. "
-            "Activations come on top. The error is that of normally distributed weights, root mean "
-            "square.</p>"
+            f"<p>With {self.scheme}: {both(total)} in total, {both(beside)} of it {what}, plus "
+            "activations. The error is the root mean square for normally distributed weights.</p>"
         )
         owner = "activation" if self.use == "inference" else "optimizer"
         picture = _draw(weights, beside, gpu.memory_bytes, self.scheme, (what, owner))

@@ -74,8 +74,8 @@ class _Zero(Calculator):
             rows, ("", "states per device, GB (GiB)", gpu.name, "sent per step, GB (GiB)")
         )
         note = (
-            "<p>16 bytes per parameter in all. Activations and buffers come on top. "
-            "<code>python3 course.py bench shards</code> meters lab 8's solution.</p>"
+            "<p>16 bytes per parameter in total, plus activations and buffers. <code>python3 "
+            "course.py bench shards</code> meters lab 8's solution.</p>"
         )
         picture = _draw(states, gpu.memory_bytes, devices)
         return Result(words + note, picture, (states[3].total / GB, "GB"))
