@@ -83,7 +83,7 @@ class TaskLab:
 
     @cached_property
     def _sources(self) -> tuple[str, ...]:
-        """The code that runs: that of the solved notebook, and that of the probes."""
+        """The code that runs: the solved notebook's and the probes'."""
         own = [cell.source for cell in self._needed(self._reference)]
         return (*own, *probe_sources(self.name.partition("_")[0]))
 

@@ -64,7 +64,7 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
 
 
 def _note(data: Any) -> Note:
-    """A note from data; format 0 of the results folder has only its sentence."""
+    """Return a note from data; in format 0 of the results folder a note is only its sentence."""
     if not isinstance(data, str):
         return Note(**data)
     kinds = (kind for start, kind in _KINDS_AT_FORMAT_0.items() if data.startswith(start))
@@ -81,7 +81,7 @@ _KINDS_AT_FORMAT_0: Mapping[str, NoteKind] = {
 
 
 def _shared(data: Any) -> Any:
-    """The same data with each text in memory once, since a class's results repeat many texts."""
+    """Return the same data with each text in memory once: a class's results repeat many texts."""
     if isinstance(data, str):
         return sys.intern(data)
     if isinstance(data, dict):

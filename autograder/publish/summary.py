@@ -104,7 +104,7 @@ def _judged(result: Result) -> tuple[float, float]:
 
 
 def _labs_table(labs: Sequence[LabSummary]) -> list[str]:
-    """One line for each of several labs, with what isn't as usual at its end."""
+    """One line for each of several labs, ending with anything unusual."""
     rows = [("lab", "submissions", "mean", "median", "of", ""), *map(_lab_row, labs)]
     widths = [max(len(row[i]) for row in rows) for i in range(5)]
     return [

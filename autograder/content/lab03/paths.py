@@ -74,7 +74,8 @@ def _places(
 def error(models: Sequence[Model], expected: Sequence[Path], got: Sequence[Path]) -> float:
     """Return the largest error of any value after any call, in parts of the distance moved.
 
-    The distance is that of the value's parameter until then: the sum of its largest moves.
+    The distance is how far the value's parameter has moved until then: the sum of its largest
+    moves.
     """
     with np.errstate(all="ignore"):  # wrong steps overflow
         return max(float(np.max(place.off)) for place in _places(models, expected, got))

@@ -116,7 +116,7 @@ def _explanations(begun: Results, right: list[Any], got: Results) -> Iterator[st
 
 
 def _like_a_ring(begun: Results, got: Results, last: int) -> Callable[[int, int], bool]:
-    """A function that tells whether a rank's tensor is that of a ring that adds up to `last`."""
+    """Return a test of whether a rank's tensor comes from a ring that adds up to `last`."""
     return lambda r, n: np.array_equal(got[r][n], _ring(begun, n, last)[r])
 
 

@@ -164,7 +164,7 @@ def _trained(
 
 
 def _is_slope(matrix: Array, value: Mapping[str, Any]) -> bool:
-    """Whether x's gradient, the same for each row of x, is that of a product with this matrix."""
+    """Whether x's gradient, the same for each row of x, comes from a product with this matrix."""
     got = value["x_gradient"]
     return got is not None and are_near(np.broadcast_to(matrix.sum(axis=0), got.shape), got, 1e-4)
 

@@ -366,7 +366,7 @@ def powers_of_two(fmt: NumberFormat, bits: int) -> tuple[int, ...]:
 
 
 def _exponent(fmt: NumberFormat, magnitude: Any) -> npt.NDArray[np.int32]:
-    """Return the exponent of each number, at least that of subnormal numbers."""
+    """Return the exponent of each number, at least the subnormal numbers' exponent."""
     power = np.where(magnitude > 0, np.frexp(magnitude)[1] - 1, fmt.min_exponent)
     return np.maximum(power, fmt.min_exponent)
 

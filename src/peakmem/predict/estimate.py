@@ -60,8 +60,8 @@ class Estimate(Fit):
     def _one_at_a_time(self) -> Estimate:
         """Return the same step in micro-batches of one sequence.
 
-        From the second on, they all repeat each other. So without a pipeline, a few are played, and
-        the tokens of the others are added.
+        From the second on, all micro-batches are alike, so without a pipeline only a few are
+        played, and the others' tokens are added.
         """
         batch = self.recipe.batch
         played = batch if self.parallelism.pipeline > 1 else min(batch, _PLAYED)
@@ -99,7 +99,7 @@ def estimate(
     device: Accelerator,
     parallelism: Parallelism | None = None,
 ) -> Estimate:
-    """Predict one step on one device; of a pipeline's stages, the one that needs the most.
+    """Predict one step on one device; with a pipeline, on the stage that needs the most.
 
     Raises ValueError if `build_ledger` has no rules for the step, or if it offloads from a device
     that shares the host's memory.

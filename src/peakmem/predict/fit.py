@@ -1,9 +1,9 @@
 """Does it fit? The memory of a process that runs a ledger's step, compared with a device's.
 
 A ledger counts the bytes that tensors request. The verdict adds the memory that torch's allocator
-reserves on top, the CUDA context, and cuBLAS's workspace. It leaves out other libraries' workspaces
-and communication buffers, so a step with a small margin may still fail. On a device that shares the
-host's memory, the allocator is unknown, and the peak alone decides.
+reserves in addition, the CUDA context, and cuBLAS's workspace. It leaves out other libraries'
+workspaces and communication buffers, so a step with a small margin may still fail. On a device that
+shares the host's memory, the allocator is unknown, and the peak alone decides.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Fit:
 
     @property
     def needed_bytes(self) -> int:
-        """Memory that is enough: the process's upper bound; with unified memory, the peak."""
+        """Enough memory: the process's upper bound, or the peak if memory is unified."""
         return self.peak_bytes if self.device.unified else self.process_bytes[1]
 
     @property
     def margin_bytes(self) -> int:
-        """The device's memory less `needed_bytes`; negative if it may not be enough."""
+        """The device's memory minus `needed_bytes`; negative if it may not be enough."""
         return self.device.memory_bytes - self.needed_bytes
 
     @property
@@ -58,7 +58,7 @@ class Fit:
 
     @property
     def excess_bytes(self) -> int:
-        """The least memory that is missing; 0 if the step fits or may fit."""
+        """The least additional memory that the step needs; 0 if the step fits or may fit."""
         low = self.peak_bytes if self.device.unified else self.process_bytes[0]
         return max(0, low - self.device.memory_bytes)
 
@@ -76,7 +76,7 @@ class Fit:
 
     @property
     def process_bytes(self) -> tuple[int, int]:
-        """The least and the most that the whole process takes on CUDA.
+        """The least and the most memory that the whole process takes on CUDA.
 
         The most includes everything that the allocator reserves. If that is too much, torch first
         releases segments that are completely free.

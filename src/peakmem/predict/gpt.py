@@ -172,7 +172,7 @@ class Transformer(Layers):
         return q_heads, k_heads, v_heads
 
     def _triangle(self, prefix: str, length: int) -> Value:
-        """Make the causal mask out of a full square."""
+        """Make the causal mask from a full square."""
         self.tape.event(f"{prefix}ones")
         square = self.tape.make(f"{prefix}ones", (length, length), "bool")
         self.tape.event(f"{prefix}future", [square])

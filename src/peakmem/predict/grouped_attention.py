@@ -19,7 +19,7 @@ _REPEATED = Rule(backward=(("sum over the group", ("x",)),))
 def grouped_attention(
     tape: Tape, profile: Profile, prefix: str, q: Value, k: Value, v: Value, heads: int
 ) -> Value:
-    """Run causal attention in fp32, q (B, T, W), k and v narrower -> (B, T, W)."""
+    """Run attention in fp32: q (B, T, W), k and v narrower -> (B, T, W)."""
     rules, length = profile.rules, q.shape[1]
     square = (q.shape[0], heads, length, length)
 

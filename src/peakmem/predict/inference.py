@@ -85,7 +85,7 @@ class Inference:
     def by_owner(self) -> dict[ServedOwner, int]:
         """Return bytes by owner.
 
-        Logits are those of each sequence's next token, and a copy in fp32 to sample from.
+        Logits cover each sequence's next token, and include an fp32 copy to sample from.
         """
         serving = self.serving
         table = self.table.with_experts_shared(serving.expert)

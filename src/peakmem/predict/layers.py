@@ -62,12 +62,12 @@ class Layers(ABC):
         """Run one layer, (B, T, D) -> (B, T, D)."""
 
     def hidden(self, start: Value) -> Value:
-        """Run a stage that isn't the last; return what it sends to the next."""
+        """Run a stage that isn't the last; return the output that it sends to the next stage."""
         with self.tape.autocast(self.autocasts):
             return self._hidden(start)
 
     def received(self) -> Value:
-        """Return what came from the stage before, (B, T, D)."""
+        """Return the previous stage's output, (B, T, D)."""
         size = (self.recipe.micro_batch, self.between, self.shape.d_model)
         self.tape.event("receive from the stage before")
         return self.tape.make("input of the stage", size, self.high, "activation")
@@ -82,7 +82,7 @@ class Layers(ABC):
                 return self._chunked(h, targets)
 
     def _cross_entropy(self, h: Value, targets: Value, length: int) -> Value:
-        """Run the head and the loss of `length` tokens of each sequence."""
+        """Run the head and the loss for `length` tokens of each sequence."""
         tape, rules = self.tape, self.profile.rules
         logits = self._head(h, length)  # (B, T, V)
         autocast_to_fp32 = self.autocasts and self.profile.fp32_cross_entropy
@@ -104,7 +104,7 @@ class Layers(ABC):
     def _upcasts_logits(self) -> bool:
         """Whether the loss is in fp32 in any precision, since it begins with `logits.float()`.
 
-        Losses of Hugging Face's causal language models do; a loss in parts takes their place.
+        Hugging Face's causal language models do this; a loss in parts replaces theirs.
         """
         return self.shape.hugging_face and self.recipe.loss_chunks == 1
 

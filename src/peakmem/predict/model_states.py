@@ -30,11 +30,11 @@ def model_states(
     """Return the bytes by owner on one device.
 
     ZeRO cuts each tensor into as many parts as there are devices with the same weights: experts
-    that replicas share have fewer of them (Rajbandari et al. 2022, DeepSpeed-MoE). What it gathers
-    temporarily is left out, and so are the optimizer's step counters, 4 bytes per tensor. LOMO has
-    one gradient at a time, and the largest counts. Raises ValueError for adapters of layers that a
-    table does not know by name, for experts that cannot be shared, and for tensor and pipeline
-    parallelism.
+    that replicas share have fewer of them (Rajbandari et al. 2022, DeepSpeed-MoE). This leaves out
+    ZeRO's temporarily gathered tensors and the optimizer's step counters, 4 bytes per tensor. LOMO
+    has one gradient at a time, so only the largest counts. Raises ValueError for adapters of layers
+    that a table does not know by name, for experts that cannot be shared, and for tensor and
+    pipeline parallelism.
 
     >>> from peakmem.specs.parameter_table import Parameter
     >>> square = ParameterTable("one", "One", (Parameter("mlp", (10, 10)),))

@@ -1,6 +1,6 @@
 """The peak of a QLoRA step: a frozen model in NF4 with adapters on each of its matrices.
 
-It is `build_ledger`'s figure, so it inherits what `build_ledger` leaves out.
+The figure is `build_ledger`'s, so it inherits `build_ledger`'s omissions.
 """
 
 from __future__ import annotations

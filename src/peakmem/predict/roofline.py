@@ -1,7 +1,7 @@
 """A lower bound on a micro-batch's time: arithmetic or memory traffic, whichever takes longer.
 
-This is the roofline model (Williams, Waterman and Patterson 2009). Kernel launches, gaps between
-kernels, and imperfect use of arithmetic and bandwidth come on top.
+This is the roofline model (Williams, Waterman and Patterson 2009). Real steps take longer, because
+of kernel launches, gaps between kernels, and imperfect use of arithmetic and bandwidth.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _READS = 3  # passes over the weights' bytes: forward, backward, and the gradien
 
 
 def micro_batch_seconds(model: ModelShape, recipe: Recipe, device: Accelerator) -> float:
-    """Return the least seconds that one micro-batch's forward and backward take.
+    """Return the minimum number of seconds that one micro-batch's forward and backward take.
 
     Arithmetic is 6 operations for each parameter and token, 8 with full checkpointing, at the
     device's dense rate in the recipe's format (or in fp32 if it has no rate for it). Traffic is the

@@ -74,7 +74,7 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class _Saved:
-    """A saved tensor of a node, or a place for one that the segment's second run fills."""
+    """A node's saved tensor, or a placeholder that the segment's second run fills."""
 
     value: Value | None
     segment: _Segment | None = None
@@ -182,7 +182,7 @@ class Tape:
         return value
 
     def event(self, name: str, touches: Iterable[Value] = ()) -> None:
-        """Run an operator; calls of `make` right after say what it allocates."""
+        """Run an operator; calls of `make` right after it declare its allocations."""
         self._events.append(Event(name, self.phase, self._layer))
         self.touch(touches)
 
@@ -191,7 +191,7 @@ class Tape:
         return self._new(name, owner, shape, dtype, birth=len(self._events) - 1)
 
     def touch(self, values: Iterable[Value]) -> None:
-        """Keep these tensors alive up to the latest event."""
+        """Keep these tensors alive until the latest event."""
         now = len(self._events) - 1
         for value in values:
             value.storage.last = now
@@ -210,7 +210,7 @@ class Tape:
 
     @contextmanager
     def in_layer(self, layer: str, module: str = "") -> Iterator[None]:
-        """Until the block ends, operators and what they make belong to this layer and module."""
+        """Until the block ends, operators and their tensors belong to this layer and module."""
         before = self._layer, self._module
         self._layer, self._module = layer, module
         try:
@@ -219,7 +219,7 @@ class Tape:
             self._layer, self._module = before
 
     def in_module(self, module: str) -> AbstractContextManager[None]:
-        """Do so for a module of the layer that runs."""
+        """Do the same for a module of the current layer."""
         return self.in_layer(self._layer, module)
 
     def _new(self, name: str, owner: Owner, shape: Shape, dtype: str, birth: int) -> Value:
@@ -242,7 +242,8 @@ class Tape:
     ) -> Value:
         """Run an operator, remember its backward if it has one, and return its output.
 
-        `sides` are outputs beside it; `scratch` is what backward exchanges with other devices.
+        `sides` are its side outputs; `scratch` is the data that backward exchanges with other
+        devices.
         """
         wanted = {key for key, x in operands.items() if x.requires_grad and key in rule.gradients}
         keeps = [
@@ -306,8 +307,8 @@ class Tape:
         """Run a part of forward and keep only its inputs; backward runs it again for the rest.
 
         `kept` stays until everything is recomputed, the inputs `beside` it until the part has used
-        them again. Torch's early stop is included: the second run ends once everything that
-        backward asked for is there. Checkpointed parts do not nest.
+        them again. It includes torch's early stop: the second run ends once everything that
+        backward asked for is available. Checkpointed parts do not nest.
         """
         for value in (kept, *beside):
             _own(value, "activation")
@@ -348,7 +349,7 @@ class Tape:
             self._nodes = before
 
     def backward(self, output: Value, gradient: Value) -> dict[Value, Value]:
-        """Run all nodes backwards from the gradient of `output`, and free what they saved.
+        """Run all nodes backwards from the gradient of `output`, and free their saved tensors.
 
         Returns the gradients of values that no node made, except parameters.
         """

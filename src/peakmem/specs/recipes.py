@@ -35,7 +35,7 @@ _INTEGER_BITS = {"int64": 64, "int32": 32, "int8": 8, "uint8": 8, "int4": 4, "nf
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """The formats of a recipe: those of storage, and that of forward and backward."""
+    """A recipe's formats: for storage, and for forward and backward."""
 
     #: Format of the stored weights.
     weights: str

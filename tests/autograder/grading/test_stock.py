@@ -336,4 +336,4 @@ def test_the_labs_own_cells_may_use_what_is_banned(
 def test_without_a_gpu_its_exercise_is_not_judged() -> None:
     verdict = stock._verdict(replace(TASK, needs_gpu=True), run_solution(SEARCH))
     assert (verdict.status, verdict.points) == ("needs_gpu", 0.0)
-    assert "leaves these points out" in verdict.message
+    assert "excludes its points" in verdict.message

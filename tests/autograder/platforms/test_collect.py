@@ -245,7 +245,7 @@ def test_a_name_that_fits_in_part_never_replaces_one_that_fits(tmp_path, out, ca
     told = collect(zipped(tmp_path / "d.zip", files), out, capsys)
     assert told["placed"] == ["ada"]
     assert placed(out, "ada") == notebook("ada")
-    assert sum("isn't the only one who may be" in problem for problem in told["problems"]) == 3
+    assert sum("isn't the only sender who may be" in problem for problem in told["problems"]) == 3
 
 
 def test_receipts_of_other_labs_and_columns_of_ones_own_stay(tmp_path, out, capsys):
@@ -347,10 +347,12 @@ def test_where_lateness_costs_something_missing_times_are_remarked_on(tmp_path, 
     for late, expected in (("", 0), ("[late]\npercent_per_day = 10\n", 1)):
         (out / "semester.toml").write_text(rules + late, encoding="utf-8")
         remarks = collect(download, out, capsys)["remarks"]
-        assert len([remark for remark in remarks if "when work was received" in remark]) == expected
+        assert (
+            len([remark for remark in remarks if "contain submission times" in remark]) == expected
+        )
     row = f"student,lab,received\nlovelaceada_4711,{LAB},2026-11-20T20:00:00+01:00\n"
     (out / "receipts.csv").write_text(row, encoding="utf-8")
-    assert "when work was received" not in str(collect(download, out, capsys)["remarks"])
+    assert "contain submission times" not in str(collect(download, out, capsys)["remarks"])
 
 
 def test_without_a_roster_the_platforms_names_are_the_ids(tmp_path, capsys):

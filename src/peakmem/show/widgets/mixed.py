@@ -70,8 +70,8 @@ class _Mixed(Calculator):
         ]
         words = table(rows, (f"in {fmt.name}, scale {scale:,.0f}", "gradients", "share"))
         note = (
-            "The gradients are 10,000 log-normal random numbers, always the same; they aren't "
-            "measured."
+            "The gradients are 10,000 log-normal random numbers, not measured values; they never "
+            "change."
         )
         percent = 100 * found.zero / found.total
         exponents = np.log2(gradients) + self.log_scale
