@@ -226,8 +226,12 @@ def require_graded(out: OutFolder) -> None:
 
 
 def require_journal(out: OutFolder) -> None:
-    """Raise ValueError if `out` has no journal, from which everything else in it is written."""
-    if not any(folder.entries() for folder in (out, *out.attempts())):
+    """Raise ValueError if `out` names submissions, but has no journal to take grades from."""
+    from autograder.base.damage import is_there
+    from autograder.store.small_files import TAKEN
+
+    folders = (out, *out.attempts())
+    if is_there(TAKEN.path(out)) and not any(folder.entries() for folder in folders):
         raise ValueError(
             f"{out} has no result in its journal; restore {out}/journal from a backup, or run "
             "`autograder grade` again with the submissions' folder"

@@ -192,7 +192,7 @@ def _forged_marks() -> dict:
     """An unsolved notebook with changed points, ids, and the output of a passed grade cell."""
     notebook = released()
     grade = cell_of(notebook, "lab05-largest_micro_batch")
-    grade["metadata"]["nbgrader"]["points"] = 400
+    grade["metadata"]["nbgrader"]["points"] = 4321
     grade["source"] = "4.0"
     grade["execution_count"] = 1
     score = {"text/plain": "4.0"}

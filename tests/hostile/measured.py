@@ -347,7 +347,7 @@ def work(call, greedy):
     for p, at, values in zip(flat, places, some): p[at] = values
 """,
         ("sums",),
-        says="Not all values",
+        says="don't cover a tensor exactly once",
     ),
     MeasuredAttack(
         "keeps-its-scratch-for-the-second-run",

@@ -62,7 +62,7 @@ def graded(sandbox: Sandbox, *cells: str) -> Verdict:
 def test_bytes_that_go_by_shared_memory_do_not_earn_the_traffic(sandbox: Sandbox) -> None:
     verdict = graded(sandbox, ON_A_BOARD)
     assert verdict.status == "could_not_judge"
-    assert "fewer bytes than this exercise takes" in verdict.message
+    assert "fewer bytes than this exercise needs" in verdict.message
     assert verdict.earned["bytes"] == 0
 
 

@@ -129,7 +129,7 @@ def test_a_docstring_may_have_quotes(tmp_path: Path) -> None:
         (
             "triple/right_a.py",
             '"""A."""',
-            "answers no task of lab05_accumulation: those are double",
+            "answers no task of lab05_accumulation; its tasks are double",
         ),
     ],
 )
