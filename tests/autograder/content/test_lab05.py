@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -22,7 +22,7 @@ from autograder.content.lab05.batch_norm_gap import _gaps, batch_norm_gap
 from autograder.content.lab05.epoch import MUTANTS, simulate
 from autograder.content.lab05.gradients import close, weighted
 from autograder.content.lab05.largest_micro_batch import largest_micro_batch
-from autograder.content.lab05.memory_line import line_of
+from autograder.content.lab05.memory_line import line_of, memory_line
 from autograder.content.lab05.pieces import Pieces
 from autograder.content.lab05.train_epoch import train_epoch
 from autograder.model.judge import judge
@@ -401,3 +401,18 @@ def test_the_largest_difference_is_of_either_sign_in_every_draw(seed: int) -> No
     for mistake in ("signed", "signed_other_way"):
         answers = [Answer({"value": _gaps(c.inputs)[mistake], "changed": []}) for c in cases]
         assert judge(batch_norm_gap, cases, answers).points == 0
+
+
+def _in_float32(sizes: Sequence[float], peaks: Sequence[float]) -> tuple[float, float]:
+    x, y = (np.asarray(numbers, np.float32) for numbers in (sizes, peaks))
+    dx = x - x.mean()
+    slope = (dx * (y - y.mean())).sum() / (dx * dx).sum()
+    return float(y.mean() - slope * x.mean()), float(slope)
+
+
+@pytest.mark.parametrize("seed", [12, 165, 171, 179, 252, *range(20)])
+def test_a_line_in_float32_is_wrong_in_every_draw_and_named(seed: int) -> None:
+    cases = memory_line.cases(np.random.default_rng(seed))
+    found = [Answer([("value", _in_float32(*c)) for c in case.inputs["calls"]]) for case in cases]
+    verdict = judge(memory_line, cases, found)
+    assert (verdict.points, verdict.mistake) == (0, "float32")
