@@ -45,7 +45,7 @@ class Row:
     score: str
     #: The most points that count; 0 if the exercise is a bonus or left out.
     max_score: str
-    #: The status in words.
+    #: The status as people read it, such as *correct*.
     status: str
     #: The id of the recognised mistake; empty if there is none.
     mistake: str

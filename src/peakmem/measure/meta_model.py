@@ -44,7 +44,7 @@ _AUTO_CLASSES = (
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Hide what libraries log and warn of as they are imported; none of it is about the model."""
+    """Hide what libraries log and warn of on import; none of it is about the model."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -22,7 +22,7 @@ from peakmem.specs.hardware import ACCELERATORS, accelerator
 __all__ = ["LAWS", "scaling"]
 
 _GOPHER, _GPT3 = 5.76e23, 3.14e23
-#: A law of `APPROACHES` -> its name in words: Hoffmann et al. 2022 in three ways, the third with
+#: A law of `APPROACHES` -> its name for readers: Hoffmann et al. 2022 in three ways, the third with
 #: three sets of constants.
 LAWS = {
     "approach-1": "1, training curves",
