@@ -16,12 +16,13 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from autograder.base.course import COURSE, Course
 from autograder.base.limits import Limits
-from autograder.content import find_lab, lab_names
+from autograder.content import find_lab, find_task, lab_names
 from autograder.grading.grade import grade
 from autograder.model.task import Lab, Verdict
 from autograder.notebooks.intake import take_in
@@ -31,7 +32,7 @@ from autograder.sandbox.host.sandbox import Sandbox
 from autograder.trials.answer_bank import read_bank, submission_with
 from autograder.trials.entry import Entry
 
-__all__ = ["CARELESS", "Lost", "Mix", "lost_points", "main", "mix"]
+__all__ = ["CARELESS", "Figures", "Lost", "Mix", "lost_points", "main", "mix"]
 
 Notebook = dict[str, Any]
 
@@ -124,7 +125,7 @@ def _make_a_mess(
     """Change an answer's cell as students do; say how. `tries` are wrong answers to it."""
     cells, cell = notebook["cells"], _cell_of(notebook, entry)
     place = cells.index(cell)
-    right = ("copied", "in an added cell", "a second try")
+    right = ("copied", "in an added cell", "a second try", "imported over")
     mess = draw.choice(right if entry.kind == "right" else (*right, "deleted"))
     if mess == "deleted":
         del cells[place]
@@ -133,6 +134,9 @@ def _make_a_mess(
     elif mess == "in an added cell":
         cells.insert(draw.randrange(place + 1, len(cells) + 1), _added(cell["source"], entry.task))
         cell["source"] = "# See below."
+    elif mess == "imported over":  # an import to compare with isn't the answer
+        name = find_task(entry.task).defines[0]
+        cells.insert(place + 1, _added(f"import math as {name}", f"{entry.task}-import"))
     else:
         first = draw.choice(tries)
         cells.insert(place, deepcopy(cell) | {"id": "first-try", "source": first.source})
@@ -173,37 +177,66 @@ def lost_points(lab: Lab, mixes: Sequence[Mix], course: Course = COURSE) -> Iter
             ]
 
 
+@dataclass(frozen=True)
+class Figures:
+    """The mixes of one lab: how many, and what became of the right answers in them."""
+
+    lab: str
+    seed: int
+    notebooks: int
+    seconds: float
+    right_answers: int
+    lost_points: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.lab}: {self.notebooks} notebooks in {self.seconds:.0f} s, "
+            f"{self.right_answers} right answers, {self.lost_points} of them lost points"
+        )
+
+
 def main() -> int:
     """Grade random notebooks of each lab; print the points lost, and return 1 if there are any."""
     parser = argparse.ArgumentParser(prog="mixes", description=__doc__)
     parser.add_argument("labs", nargs="*", help="default: all labs")
     parser.add_argument("--notebooks", type=int, default=2000, metavar="N", help="in all")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     names = options.labs or lab_names()
-    lost, right = 0, 0
+    figures = []
     for number, name in enumerate(names):
-        lab, begin = find_lab(name), time.perf_counter()
-        release, entries = release_of(name, COURSE.releases), read_bank(COURSE.bank, lab)
         count = len(range(number, options.notebooks, len(names)))
-        draw = random.Random(f"{options.seed} {name}")
-        mixes = [mix(lab, release, entries, draw) for _ in range(count)]
-        found = []
-        for losses in lost_points(lab, mixes):
-            found += losses
-            for one in losses:
-                print(one, flush=True)
-        seconds = time.perf_counter() - begin
-        answers = sum(len(one.right) for one in mixes)
-        print(
-            f"{name}: {count} notebooks in {seconds:.0f} s, {answers} right answers, {len(found)} "
-            "of them lost points",
-            flush=True,
-        )
-        lost, right = lost + len(found), right + answers
+        figures.append(_measure(name, count, options.seed))
+        print(figures[-1], flush=True)
+        if options.json:  # a long run may be stopped
+            rows = [asdict(one) for one in figures]
+            options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    right, lost = sum(f.right_answers for f in figures), sum(f.lost_points for f in figures)
     print(f"In all: {right} right answers, {lost} of them lost points.")
     return int(lost > 0)
+
+
+def _measure(name: str, count: int, seed: int) -> Figures:
+    """Grade `count` mixes of a lab, and print each right answer that loses points."""
+    lab, begin = find_lab(name), time.perf_counter()
+    release, entries = release_of(name, COURSE.releases), read_bank(COURSE.bank, lab)
+    draw = random.Random(f"{seed} {name}")
+    mixes = [mix(lab, release, entries, draw) for _ in range(count)]
+    lost = 0
+    for losses in lost_points(lab, mixes):
+        lost += len(losses)
+        for one in losses:
+            print(one, flush=True)
+    return Figures(
+        lab=name,
+        seed=seed,
+        notebooks=count,
+        seconds=round(time.perf_counter() - begin, 1),
+        right_answers=sum(len(one.right) for one in mixes),
+        lost_points=lost,
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Judges value tasks: an answer is correct if it equals the reference's, call by call.
 
 Each recognised mistake is a *mutant*, a function that makes exactly this mistake. An answer that
-equals the mutant's is taken for that mistake.
+equals the mutant's is taken for that mistake, unless another mistake explains more of the answers.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def by_reference(
             )
             said = f"For {call}: {said}"
             return Finding(False, said, mistakes=tuple(explanations(calls, outcomes)))
-        return Finding(True)
+        fitting = set(explanations(calls, outcomes))
+        return Finding(True, not_made=tuple(name for name in mutants or {} if name not in fitting))
 
     def explanations(calls: Sequence[Sequence[Any]], outcomes: Any) -> Iterator[str]:
         for name, mutant in (mutants or {}).items():

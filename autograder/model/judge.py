@@ -79,7 +79,8 @@ def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdi
     if doubts and all(finding.doubt for _, _, finding in failed):
         return _verdict(task, "could_not_judge", doubts[0], earned)
     wrong = [entry for entry in failed if not entry[2].doubt]
-    mistake = _recognise(task, [finding for _, _, finding in wrong])
+    passed = [finding for by_part in found for finding in by_part.values() if finding.ok]
+    mistake = _recognise(task, [finding for _, _, finding in wrong], passed)
     status: Status = "partly" if any(earned.values()) else "wrong"
     message = f"{_message(task, wrong, mistake, earned)}{beside}"
     return _verdict(task, status, message, earned, mistake)
@@ -198,14 +199,16 @@ def _raised(kind: str, message: str, trace: str) -> Finding:
     return Finding(False, f"Your code raised {kind}: {message}{lines}")
 
 
-def _recognise(task: Task, findings: Sequence[Finding]) -> str | None:
-    """The likeliest mistake that explains every failing answer."""
-    if all(finding.follows for finding in findings):
+def _recognise(task: Task, failed: Sequence[Finding], passed: Sequence[Finding]) -> str | None:
+    """The likeliest mistake that explains every failing answer.
+
+    Best is one that also lets pass what passed.
+    """
+    if all(finding.follows for finding in failed):
         return None
-    for name in task.mistakes:
-        if all(name in finding.mistakes for finding in findings):
-            return name
-    return None
+    fitting = [n for n in task.mistakes if all(n in finding.mistakes for finding in failed)]
+    not_made = {name for finding in passed for name in finding.not_made}
+    return next((n for n in fitting if n not in not_made), next(iter(fitting), None))
 
 
 def _message(

@@ -129,6 +129,8 @@ class Finding:
     said: str = ""
     #: The ids of all mistakes that would have produced this very answer.
     mistakes: tuple[str, ...] = ()
+    #: The ids of mistakes that would have failed where this answer passes.
+    not_made: tuple[str, ...] = ()
     #: Why a measured figure can't be believed; the part then can't be judged.
     doubt: str = ""
     #: The points that a part still earns if it isn't ok.

@@ -30,7 +30,14 @@ def test_mixes_have_right_answers_beside_careless_and_messy_ones() -> None:
     drawn = mixes(40, 0)
     assert sum(len(one.right) for one in drawn) > 100
     made = "\n".join(line for one in drawn for line in one.made)
-    for mess in ("careless", "deleted", "copied", "in an added cell", "after lab01"):
+    for mess in (
+        "careless",
+        "deleted",
+        "copied",
+        "in an added cell",
+        "imported over",
+        "after lab01",
+    ):
         assert mess in made, mess
 
 

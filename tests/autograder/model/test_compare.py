@@ -135,6 +135,11 @@ def test_a_mutant_explains_only_what_it_explains_whole():
     assert judged([[0.0], [6.0]], [("value", 0.0), ("value", 6.0)]).mistakes == ("keeps",)
 
 
+def test_a_right_answer_shows_which_mutants_it_is_not():
+    assert judged([[0.0], [4.0]], [("value", 0.0), ("value", 2.0)]).not_made == ("doubles", "keeps")
+    assert judged([[0.0]], [("value", 0.0)]).not_made == ()
+
+
 def test_the_message_names_input_expected_and_got():
     said = judged([[4.0]], [("value", 3.0)]).said
     assert said == "For 4.0: expected 2.0, but got 3.0."

@@ -59,6 +59,14 @@ def test_a_mistake_has_to_explain_every_failure():
     assert verdict_on((EASY, both), (HARD, Finding(False, "said"))).mistake is None
 
 
+def test_of_two_mistakes_the_one_that_lets_pass_what_passed_is_named():
+    both = Finding(False, "said", ("first", "second"))
+    passed = Finding(True, not_made=("first",))
+    assert verdict_on((EASY, passed), (HARD, both)).mistake == "second"
+    only = Finding(False, "said", ("first",))
+    assert verdict_on((EASY, passed), (HARD, only)).mistake == "first"
+
+
 def test_an_answer_that_fits_many_mistakes_names_none_by_itself():
     fits_all = Finding(False, "said", ("first", "second"), follows=True)
     assert verdict_on((HARD, fits_all)).mistake is None
