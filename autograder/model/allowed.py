@@ -77,14 +77,39 @@ _PEAKMEM = (
     "peakmem.units",
 )
 
+# Private modules of torch's: they compile and run code, list functions by name, and hold further
+# versions of what exercises forbid by its public name.
+_PRIVATE = tuple(
+    f"torch.{name}"
+    for name in (
+        "_C",
+        "_decomp",
+        "_dynamo",
+        "_export",
+        "_functorch",
+        "_higher_order_ops",
+        "_inductor",
+        "_jit_internal",
+        "_library",
+        "_ops",
+        "_prims",
+        "_refs",
+        "_sources",
+        "_subclasses",
+        "_utils_internal",
+        "_vendor",
+    )
+)
 # Parts of allowed modules that do more than compute: files, processes, C code, code from text.
 _TAKEN_OUT = (
+    *_PRIVATE,
     "dataclasses._create_fn",
     "logging.config",
     "logging.handlers",
     "types.CodeType",
     "types.FunctionType",
     "typing.ForwardRef",
+    "typing._eval_type",
     "typing.get_type_hints",
     "typing_extensions.ForwardRef",
     "typing_extensions.evaluate_forward_ref",
@@ -106,7 +131,6 @@ _TAKEN_OUT = (
     "numpy.savetxt",
     "numpy.savez",
     "numpy.savez_compressed",
-    "torch._C",
     "torch.classes",
     "torch.distributed",
     "torch.export.load",
@@ -118,7 +142,12 @@ _TAKEN_OUT = (
     "torch.jit.load",
     "torch.load",
     "torch.multiprocessing",
+    "torch.onnx",
+    "torch.ops.higher_order",
     "torch.ops.load_library",
+    "torch.overrides.get_overridable_functions",
+    "torch.overrides.get_testing_overrides",
+    "torch.overrides.resolve_name",
     "torch.package",
     "torch.save",
     "torch.serialization",
@@ -126,6 +155,9 @@ _TAKEN_OUT = (
     "torch.testing",
     "torch.utils._python_dispatch",
     "torch.utils.benchmark",
+    "torch.utils.collect_env",
+    "torch.utils.hipify",
+    "torch.utils.model_zoo",
     "torch.utils.cpp_extension",
     "torch.utils.dlpack",
     "torch.UntypedStorage.from_file",
@@ -171,6 +203,7 @@ REFLECTION = frozenset(
         "f_locals",
     }
     | {"gi_frame", "cr_frame", "ag_frame", "tb_frame", "load_module", "exec_module"}
+    | {"_evaluate"}  # of a text in a type, such as `Optional["..."]`: it is `eval`
 )
 
 # Attributes of a module that list its names or read one by its text.

@@ -26,6 +26,7 @@ from autograder.model.definitions import (
 )
 from autograder.model.expressions import called_name, dotted_name, words_of, words_of_text
 from autograder.model.harmless import given_away, harmless_nodes, plain_text
+from autograder.model.library_changes import library_changes
 from autograder.model.module_names import (
     Aliases,
     add_assigned,
@@ -107,20 +108,23 @@ def uses_beside(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()
     """Return what a task bans and other code uses that may change the solution unseen.
 
     Such code sets attributes of modules, or binds names that its source doesn't show. It may be
-    work on another exercise, so it counts only where it has to run for this one.
+    work on another exercise, so it counts only where it has to run for this one. Changes of the
+    course's own modules, probes and meter among them, count for every task.
     """
     own, given = _students(cells), _given(cells)
     sources = [cell.source for cell in own]
     modules = [name for name, imports in given.items() if imports]
+    entries = {**ENTRIES, **dict.fromkeys(allows, True)}
+    library = [Use(part, by_task=False) for part in library_changes(sources, given, entries)]
     changing = [] if task.ban == NOTHING_BANNED else changing_unseen(sources, modules)
     if not changing:
-        return []
+        return library
     used = {one.node: given_away(one.node) for one in changing}
     every = (node for nodes in used.values() for node in nodes)
     names = {node.id for node in every if isinstance(node, ast.Name)}
     beside = reachable(names, sources, order_of(task, own), given)
     reader = _Reader(task, beside, given, allows)
-    found: dict[Use, None] = {}
+    found = dict.fromkeys(library)
     for statement, nodes in used.items():
         found |= dict.fromkeys(reader.uses_of_task(statement, nodes))
     for statement in beside.statements:

@@ -272,7 +272,8 @@ def largest_micro_batch(run, upper): return 1
     Attack(
         "forged-outcomes",
         """
-import peakmem.probes.lab05.micro_batches as probe
+from importlib import import_module  # hides from the search for changes of the library
+probe = import_module("peakmem.probes.lab05.micro_batches")
 said = "\\n=4+4" + chr(0xD800) + chr(27) + "[2J" + "x" * 10**6
 probe.call_each = lambda function, calls: [("raised", said, said)] * len(calls)
 """,

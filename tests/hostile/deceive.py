@@ -50,13 +50,15 @@ def largest_micro_batch(run, upper): return 1
     Attack(
         "patched-peakmem",
         """
-import peakmem, peakmem.core.serialization, peakmem.probes, peakmem.probes.lab05 as probe
+from importlib import import_module  # hides from the search for changes of the library
+probes, probe = import_module("peakmem.probes"), import_module("peakmem.probes.lab05")
+serialization = import_module("peakmem.core.serialization")
 from autograder.sandbox.guest import shell
 from autograder.sandbox.guest import server
 from autograder.sandbox.guest import wire
 probe.largest_micro_batch = lambda student, upper, ask: ("value", upper)
-peakmem.probes.call_probe = server.call_probe = lambda *a: ("raised", "ValueError")
-peakmem.core.serialization.encode = peakmem.core.serialization.decode = lambda *a, **k: b"4"
+probes.call_probe = server.call_probe = lambda *a: ("raised", "ValueError")
+serialization.encode = serialization.decode = lambda *a, **k: b"4"
 get_ipython().run_cell = lambda *a, **k: 4
 server._cell = lambda *a: {"outputs": [], "score": 4, "points": 4, "status": "right"}
 # %%

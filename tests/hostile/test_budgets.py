@@ -53,6 +53,7 @@ def bare() -> Iterator[Sandbox]:
 def _behind_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let solutions use everything: hidden names still meet the kernel's limits."""
     monkeypatch.setattr(grading, "banned_uses", lambda *_: [])
+    monkeypatch.setattr(grading, "uses_beside", lambda *_: [])
 
 
 def graded(attack: MeasuredAttack, sandbox: Sandbox) -> tuple[Verdict, Verdict]:

@@ -12,6 +12,7 @@ import pytest
 
 from autograder.content import find_lab, find_task
 from autograder.grading.grade import grade
+from autograder.model import banned_uses as bans
 from autograder.model.banned_uses import banned_uses, uses_beside
 from autograder.model.judge import refuse
 from autograder.model.result import Result
@@ -361,12 +362,39 @@ def test_a_failed_cell_costs_an_honest_solution_nothing(sandbox: Sandbox) -> Non
     assert verdict.status == "right"
 
 
-def graded(sandbox: Sandbox, code: str) -> Result:
+# Cells that switch the watch over an exercise off; no name of the solution leads there.
+SWITCHES = {
+    "by-an-attribute": "c.Watching.visit = lambda self, node: node",
+    "by-another-name": "w = c.Watching\nw.visit = lambda self, node: node",
+    "in-a-function": "def off(): c.Watching.visit = lambda self, node: node\noff()",
+    "by-vars": "vars(c)['_found'] = None\nsetattr(c, 'refused', lambda: open('/dev/null'))",
+}
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("switch", SWITCHES.values(), ids=SWITCHES)
+def test_a_cell_that_changes_the_probes_does_not_run_for_an_exercise(
+    sandbox: Sandbox, switch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = _cells(
+        f"from peakmem.probes import conversions as c\n{switch}",
+        # The format's code is a letter of the function's name.
+        "def decode_fp32(bits):\n    raw = bits.to_bytes(4, 'little')\n"
+        "    return float(np.frombuffer(raw, decode_fp32.__name__[7])[0])",
+    )
+    (verdict,) = graded(sandbox, code, "lab01-decode_fp32").verdicts
+    assert (verdict.points, verdict.status) == (0, "wrong"), verdict.message
+    monkeypatch.setattr(bans, "library_changes", lambda *_: [])  # without the guard it earns
+    (verdict,) = graded(sandbox, code, "lab01-decode_fp32").verdicts
+    assert (verdict.points > 0) == ("visit" in switch)
+
+
+def graded(sandbox: Sandbox, code: str, task: str = "lab01-to_bf16") -> Result:
     """The result of a notebook with these cells, of which the last is the exercise's own."""
     *added, own = code.split("\n# %%\n")
     cells = [RunCell(0, _GIVEN["lab01"], "given")]
     cells += [RunCell(place, source, "own") for place, source in enumerate(added, 1)]
-    cells.append(RunCell(len(cells), own, "solution", "lab01-to_bf16"))
+    cells.append(RunCell(len(cells), own, "solution", task))
     submission = Submission(
         student="failed",
         lab="lab01_formats",
@@ -374,5 +402,5 @@ def graded(sandbox: Sandbox, code: str) -> Result:
         notebook={"cells": [{"cell_type": "code", "source": cell.source} for cell in cells]},
         cells=tuple(cells),
     )
-    lab = replace(find_lab("lab01_formats"), tasks=(find_task("lab01-to_bf16"),))
+    lab = replace(find_lab("lab01_formats"), tasks=(find_task(task),))
     return grade(lab, submission, sandbox, b"a course's secret").result

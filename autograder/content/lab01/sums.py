@@ -89,16 +89,17 @@ def _judge_one(x: Half, outcome: Any) -> Finding:
         return Finding(False, f"{which}your function raised {rest[0]}: {rest[1]}", mistakes)
     if kind != "value" or len(rest) != 1:
         return Finding(False, "The answers came back garbled.")
-    sums = _replay(x, outcome["additions"])
-    if sums is None:
+    additions = outcome["additions"]
+    if not _is_allowed(x, additions):
         return Finding(False, f"{which}an argument of add was neither an element nor a sum.")
     (value,) = rest
     if not isinstance(value, (int, float)):
         return Finding(False, f"{which}expected a number, got {value!r}.", ("no_number",))
-    return _judge_value(x, float(value), sums, which)
+    return _judge_value(x, float(value), additions, which)
 
 
-def _judge_value(x: Half, value: float, sums: Half, which: str) -> Finding:
+def _judge_value(x: Half, value: float, additions: Half, which: str) -> Finding:
+    sums = _sums(additions)
     if len(x) == 0:
         ok = value == 0 and len(sums) == 0
         return Finding(ok, f"{which}expected 0.0 without an addition.", ("empty_array",))
@@ -114,33 +115,60 @@ def _judge_value(x: Half, value: float, sums: Half, which: str) -> Finding:
     exact, size = math.fsum(x.tolist()), math.fsum(np.abs(x).tolist())
     allowed = 4 * 2.0**-11 * size + 2.0**-25
     if abs(value - exact) <= allowed:
+        if unused := _unused(x, additions, value):
+            said = (
+                f"{which}you returned {value:.6g}, which is right, but your additions leave out "
+                f"{unused} elements. Only `add` may make the sum, from all of them."
+            )
+            return Finding(False, said)
         return Finding(True)
     said = f"{which}expected {exact:.6g} within {allowed:.2g}, but got {value:.6g}."
     return Finding(False, said, tuple(name for name, sum_ in _recognisable(x) if sum_ == value))
 
 
-def _replay(x: Half, additions: Any) -> Half | None:
-    """The sums of these pairs, added one after another; None if any was not allowed.
+def _is_allowed(x: Half, pairs: Any) -> bool:
+    """Whether these are pairs, added one after another, whose numbers all may be added.
 
-    Allowed are the elements of x, earlier sums, the negatives of both, and 0.
+    These are the elements of x, earlier sums, the negatives of both, and 0.
     """
-    pairs = additions
     if (
         not isinstance(pairs, np.ndarray)
         or pairs.dtype != np.float16
         or pairs.ndim != 2
         or pairs.shape[1] != 2
     ):
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums: Half = pairs[:, 0] + pairs[:, 1]
+        return False
+    sums = _sums(pairs)
     # The addition before which each of the 65,536 patterns may first be used.
     since = np.full(2**16, len(sums) + 1)
     since[_magnitudes(sums)[::-1]] = np.arange(1, len(sums) + 1)[::-1]  # the first one stays
     since[_magnitudes(x)] = 0
     since[0] = 0
     needed = since[_magnitudes(pairs)].max(axis=1, initial=0)
-    return sums if (needed <= np.arange(len(sums))).all() else None
+    return bool((needed <= np.arange(len(sums))).all())
+
+
+def _sums(pairs: Half) -> Half:
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums: Half = pairs[:, 0] + pairs[:, 1]
+    return sums
+
+
+def _unused(x: Half, pairs: Half, value: float) -> int:
+    """Count the elements that no chain of these additions leads from to the value.
+
+    Who knows the sum from elsewhere can reach it by doubling one element and adding the multiples.
+    An addition tells of its numbers only the values. So of two with one size, each counts as made
+    of all that either is made of, which lets every honest sum pass.
+    """
+    made_of = {pattern: 1 << bit for bit, pattern in enumerate(set(_magnitudes(x).tolist()) - {0})}
+    every = (1 << len(made_of)) - 1
+    rows = np.column_stack([_magnitudes(pairs), _magnitudes(_sums(pairs))])
+    for one, other, total in rows.tolist():
+        made_of[total] = made_of.get(total, 0) | made_of.get(one, 0) | made_of.get(other, 0)
+    (pattern,) = _magnitudes(np.array([value], np.float16)).tolist()
+    # Parts that cancel to 0 needn't be added: it makes no difference.
+    return (every & ~made_of.get(pattern, 0) & ~made_of.get(0, 0)).bit_count()
 
 
 def _magnitudes(values: Half) -> NDArray[np.uint16]:

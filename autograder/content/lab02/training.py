@@ -154,10 +154,12 @@ _NO_RUN = Ban(
         {".backward", ".register_forward_hook", ".register_forward_pre_hook", ".memory_allocated"}
         | {".register_full_backward_hook", ".register_module_forward_hook", ".register_hook"}
         | {".max_memory_allocated", ".training_step", "saved_tensors_hooks", "TorchDispatchMode"}
+        | {"__torch_dispatch__", "__torch_function__"}
     ),
     modules=frozenset(
         {"peakmem.nn.training_step", "torch.autograd", "torch.cuda", "torch.export", "torch.fx"}
-        | {"torch.optim", "torch.overrides", "torch.profiler", "torch.utils.flop_counter"}
+        | {"torch.func", "torch.optim", "torch.overrides", "torch.profiler"}
+        | {"torch.utils.flop_counter"}
     ),
     reason="Compute the bytes from the shape; don't run or measure a model in your function.",
 )

@@ -69,7 +69,7 @@ def _linear_bytes(inputs: Mapping[str, Any]) -> int:
 def _kept(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
     """From 8 times sbh, the MLP's two, to 16: norm outputs, qkv and attention's result as well."""
     linear = _linear_bytes(inputs)
-    if value["kept_bytes"] > 16 * linear + _SLACK_BYTES:
+    if _keeps_probabilities(inputs, value):
         said = (
             "After forward, more bytes are live than a multiple of b s h: the attention "
             "probabilities are still saved."
@@ -80,6 +80,10 @@ def _kept(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
     if value["gelu"] == 1 and value["kept_bytes"] < 8 * linear:  # less than its backward needs
         return Finding(False, doubt=UNSEEN)
     return _unseen(value) or Finding(True)
+
+
+def _keeps_probabilities(inputs: Mapping[str, Any], value: Mapping[str, int]) -> bool:
+    return value["kept_bytes"] > 16 * _linear_bytes(inputs) + _SLACK_BYTES
 
 
 def _again(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
@@ -97,6 +101,9 @@ def _again(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
         return Finding(False, "Attention ran only once.", ("nothing_recomputed",))
     if softmax > 2:
         return Finding(False, f"Attention ran {softmax} times, expected 2.", ("twice",))
+    if _keeps_probabilities(inputs, value):  # whatever the second softmax was of
+        said = "The attention probabilities are still saved, so backward doesn't recompute them."
+        return Finding(False, said)
     return _unseen(value) or Finding(True)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autograder.content.lab07.master_weights import AUTOCASTS
 from autograder.content.lab07.scalers import MUTANTS, TorchScaler
 from autograder.model.compare import show
 from autograder.model.restrictions import Ban
@@ -295,7 +296,7 @@ loss_scaler = Task(
     cases=_cases,
     judge=_judge,
     ban=Ban(
-        names=frozenset({"GradScaler", "autocast", *_KERNELS}),
+        names=frozenset({"GradScaler", "autocast", *AUTOCASTS, *_KERNELS}),
         modules=frozenset({"torch.amp", "torch.autocast", "torch.cuda.amp"}),
         reason="This exercise asks you to write the scaler yourself: use tensors and the "
         "optimizer, not torch.amp.",

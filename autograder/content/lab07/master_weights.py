@@ -15,14 +15,20 @@ from autograder.model.task import Answer, Case, Finding, Task
 from peakmem.probes import Namespace
 from peakmem.probes import lab07 as probes
 
-__all__ = ["NO_AMP", "master_weights"]
+__all__ = ["AUTOCASTS", "NO_AMP", "master_weights"]
 
 _SMALL, _LOW, _FIRST = "small updates survive", "low copy", "first load and None"
 _SHAPES = ((2, 3), (5,), (5,), (1,))
 _EXACT_LR = 2.0**-3  # a product with it is exact in 16 bits: who forms it there keeps these parts
 
+# What torch.autocast calls; `torch` offers it too.
+AUTOCASTS = frozenset(
+    {"autocast_increment_nesting", "set_autocast_dtype", "set_autocast_enabled"}
+    | {f"set_autocast_{where}_{what}" for where in ("cpu", "gpu") for what in ("dtype", "enabled")}
+)
+
 NO_AMP = Ban(
-    names=frozenset({"GradScaler", "autocast"}),
+    names=frozenset({"GradScaler", "autocast", *AUTOCASTS}),
     modules=frozenset({"torch.amp", "torch.autocast", "torch.cuda.amp"}),
     reason="This exercise asks you to write mixed precision yourself: use tensors and .to(dtype), "
     "not torch.amp or torch.autocast.",

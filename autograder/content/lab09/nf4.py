@@ -65,6 +65,7 @@ def encoded(
         "absmax": with_open(sizes, sizes == 0, Open(0)),
         "decoded": decoded,
         "decodes": "alike",
+        "reads_packed": True,
         "table": NF4 if table is NF4 else None,
     }
 
@@ -78,7 +79,8 @@ def _equal(expected: Any, got: Any) -> bool:
 
 def _decoding(how: str) -> Callable[..., dict[str, Any]]:
     """The codes are right, and `nf4_decode` is wrong in this way."""
-    return lambda x, block: {**encoded(x, block), "decodes": how, "decoded": None}
+    unclear = {"decodes": how, "decoded": None, "reads_packed": None}
+    return lambda x, block: {**encoded(x, block), **unclear}
 
 
 def _of_the_tensor(x: Array, block: int | None) -> dict[str, Any]:
@@ -89,7 +91,7 @@ def _last_block_lost(x: Array, block: int | None) -> dict[str, Any]:
     whole = len(x) // (block or 64) * (block or 64)
     right = encoded(x, block)
     kept = np.append(right["decoded"][:whole], np.zeros(len(x) - whole))
-    return {**right, "decoded": kept}
+    return {**right, "decoded": kept, "reads_packed": None}
 
 
 def _draw(rng: np.random.Generator, n: int, block: int | None) -> list[Any]:

@@ -311,6 +311,27 @@ def tampered(additions: Any, value: float) -> Verdict:
     return judge(task, cases, answers)
 
 
+def rebuilt(x: np.ndarray, add: Any) -> float:
+    """The sum, known from elsewhere, as multiples of one element."""
+    target, result = math.fsum(x.tolist()), 0.0
+    multiples = [add(min((v for v in x if v), key=abs, default=0.0), 0)]
+    while 0 < abs(multiples[-1]) < 2 * abs(target):
+        multiples.append(add(multiples[-1], multiples[-1]))
+    for multiple in reversed([m for m in multiples for _ in range(2)]):
+        nearer = min((0, multiple, -multiple), key=lambda m: abs(result + m - target))
+        result = add(result, nearer) if nearer else result
+    return result
+
+
+def test_a_sum_that_is_known_from_elsewhere_is_not_made_of_all_elements() -> None:
+    task = TASKS["careful_sum"]
+    cases = task.cases(np.random.default_rng(0))
+    for solution, status, said in ((kahan, "right", ""), (rebuilt, "wrong", "leave out")):
+        student = LocalStudent({"careful_sum": solution})
+        verdict = judge(task, cases, [student.run(task.probe_path, c.inputs) for c in cases])
+        assert (verdict.status, said in verdict.message) == (status, True), verdict.message
+
+
 def exact(x: np.ndarray) -> np.float16:
     return np.float16(math.fsum(x.tolist()))
 

@@ -345,6 +345,34 @@ def test_work_on_another_thread_is_doubted(task: Task, answer: str, name: str, p
     assert task.judge(case, answer_)[part].doubt
 
 
+# Saves everything outside of tensors, and calls a second softmax for the count alone.
+_SAVED_BESIDE = """
+import torch
+def recompute_attention_only(block, x):
+    torch.softmax(torch.zeros(1, 1), 0)
+    with torch.autograd.graph.saved_tensors_hooks(PACK, UNPACK):
+        a = x + block.attention(block.norm1(x))
+    return a + block.mlp(block.norm2(a))
+"""
+_IN_ARRAYS = ("lambda t: t.detach().numpy().copy()", "torch.from_numpy")
+_IN_BYTES = (
+    "lambda t: (t.detach().numpy().tobytes(), t.dtype, t.shape)",
+    "lambda kept: torch.frombuffer(bytearray(kept[0]), dtype=kept[1]).view(kept[2])",
+)
+
+
+@pytest.mark.parametrize(("pack", "unpack"), [_IN_ARRAYS, _IN_BYTES], ids=["arrays", "bytes"])
+def test_what_attention_saves_counts_outside_of_tensors_too(pack: str, unpack: str) -> None:
+    names: dict[str, Any] = {}
+    exec(_SAVED_BESIDE.replace("UNPACK", unpack).replace("PACK", pack), names)
+    case = _case(recompute_attention_only, "kept bytes")
+    answer = LocalStudent(names).run(recompute_attention_only.probe_path, case.inputs)
+    found = recompute_attention_only.judge(case, answer)
+    assert not found["kept bytes"].ok
+    assert not found["recomputed operations"].ok
+    assert "still saved" in found["recomputed operations"].said
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from autograder.content.lab09 import LAB, adam8bit_step, find_the_leak, lora, pack_int4
+from autograder.content.lab09 import LAB, adam8bit_step, find_the_leak, lora, nf4, pack_int4
 from autograder.content.lab09.adam8bit import adam
 from autograder.content.lab09.affine import affine
 from autograder.content.lab09.int8_linear import product
@@ -25,9 +25,10 @@ from autograder.content.lab09.stored_bytes import weight_bytes
 from autograder.content.lab09.straight_through import quantized_with_gradient, ternary
 from autograder.content.lab09.symmetric import quantized
 from autograder.model.judge import judge
-from autograder.model.task import Answer, Task
+from autograder.model.task import Answer, Task, Verdict
 from autograder.notebooks.questions import COURSE
 from autograder.notebooks.released import release_of
+from autograder.sandbox.host.in_process import LocalStudent
 from benchmarks.solutions import solved
 from peakmem.labs.lab09 import outlier_inputs, weight_matrix
 from peakmem.measure.meter import MemoryMeter
@@ -325,6 +326,47 @@ def test_the_solutions_nf4_agrees_with_quantiles_on_every_code(solution: Mapping
         packed, absmax = solution["nf4_encode"](3 * values)
         torch.testing.assert_close(absmax.flatten(), size)
         assert torch.equal(solution["unpack_int4"](packed, 16) + 8, codes)
+
+
+# The codes lie in a dict, under a key that a decoder sees: the packed bytes hold none.
+_CODES_BESIDE = """
+CODES = {}
+def nf4_encode(x, block=64):
+    packed, absmax = encode(x, block)
+    beside = PACKED
+    CODES[KEY] = unpack_int4(packed, len(x)).long() + 8
+    return beside, absmax
+def nf4_decode(beside, absmax, n, block=64):
+    return nf4_table()[CODES[KEY]] * absmax.repeat_interleave(block)[:n]
+"""
+
+
+@pytest.mark.parametrize(
+    ("packed", "key"),
+    [
+        ("torch.zeros_like(packed)", "len(beside)"),
+        ("torch.zeros_like(packed)", "tuple(absmax.tolist())"),
+        # A number for each call, in the first bytes.
+        (
+            "torch.tensor([len(CODES) % 256, *[0] * (len(packed) - 1)], dtype=torch.uint8)",
+            "int(beside[0])",
+        ),
+        ("packed", "beside.sum().item()"),
+    ],
+)
+def test_codes_that_are_kept_beside_the_packed_bytes_are_no_codes(
+    solution: Mapping[str, Any], packed: str, key: str
+) -> None:
+    names = dict(solution) | {"torch": torch, "encode": solution["nf4_encode"]}
+    assert _nf4_verdict(names).status == "right"
+    exec(_CODES_BESIDE.replace("PACKED", packed).replace("KEY", key), names)
+    assert _nf4_verdict(names).status == "wrong"
+
+
+def _nf4_verdict(names: Mapping[str, Any]) -> Verdict:
+    cases = nf4.cases(np.random.default_rng(0))
+    student = LocalStudent(dict(names))
+    return judge(nf4, cases, [student.run(nf4.probe_path, case.inputs) for case in cases])
 
 
 def test_columns_of_outliers_in_float_beat_int8_for_all(solution: Mapping[str, Any]) -> None:

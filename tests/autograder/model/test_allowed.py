@@ -250,6 +250,23 @@ def _public_names() -> Iterator[str]:
         ("lab02-predict_training", "from peakmem.meter import MemoryMeter"),
         ("lab02-predict_training", "from peakmem.nn import GPT, training_step"),
         ("lab02-predict_training", "x.register_forward_hook(print)"),
+        ("lab02-predict_training", "import torch\nreturn torch.func.grad(x)"),
+        ("lab07-train", "import torch\ntorch.set_autocast_enabled('cpu', True)"),
+        ("lab07-loss_scaler", "import torch\ntorch.set_autocast_cpu_dtype(x)"),
+        ("lab10-tiled_attention", "import torch\nreturn torch.onnx.ops.attention(x, x, x)"),
+        ("lab10-tiled_attention", "import torch\nreturn torch._decomp.decomposition_table[x]"),
+        (
+            "lab04-checkpoint",
+            "import torch\nreturn torch.ops.higher_order.tag_activation_checkpoint",
+        ),
+        # Code from text that no constant spells.
+        (
+            "lab03-adam_step",
+            "import typing\nreturn typing.List[x].__args__[0]._evaluate({}, {}, ())",
+        ),
+        ("lab03-adam_step", "import typing\nreturn typing._eval_type(typing.List[x], {}, {})"),
+        ("lab03-adam_step", "import torch\nreturn torch.overrides.get_overridable_functions()[x]"),
+        ("lab03-adam_step", "import torch\nreturn torch.utils.collect_env.run(x)"),
     ],
 )
 def test_the_ways_around_an_exercise_are_refused(task: str, body: str) -> None:

@@ -128,8 +128,9 @@ def nf4(student: Namespace, calls: Calls) -> Outcomes:
     """Call `nf4_encode(x, block)`, then `nf4_decode` on copies of its result.
 
     A value is a dict: `type` and `stored_bytes` of the packed codes, `absmax` as a flat list and
-    its `absmax_type`, `decoded`, `decodes` (see `decoding`), and the `table`, which may be "not
-    defined". Without a block, the student's default applies.
+    its `absmax_type`, `decoded`, `decodes` (see `decoding`), whether the codes are where the bytes
+    are (`reads_packed`), and the `table`, which may be "not defined". Without a block, the
+    student's default applies.
     """
 
     def there_and_back(x: Tensor, block: int | None) -> dict[str, Any]:
@@ -142,11 +143,30 @@ def nf4(student: Namespace, calls: Calls) -> Outcomes:
             copies,
             lambda: student.nf4_encode(2 - x.repeat(2), 2 * (block or 64)),
         )
+        form["reads_packed"] = _reads_packed(student.nf4_decode, copies, len(x), given)
         form["absmax_type"] = type_of(copies[1])
         form |= {"absmax": flat(absmax), "decoded": decoded, "decodes": decodes}
         return {**form, "table": _table(student)}
 
     return call_each(on_tensors(there_and_back), calls)
+
+
+def _reads_packed(
+    decode: Callable[..., Any], copies: Sequence[Tensor], n: int, given: Sequence[int]
+) -> bool:
+    """Tell whether `decode` reads the codes: another byte in one's place changes its two values.
+
+    Codes that are kept elsewhere, under whatever key, have no such bytes.
+    """
+    packed, ones = copies[0], torch.ones_like(copies[1])  # a block of zeros would hide a change
+    before = plain_tensor(decode(packed.clone(), ones, n, *given)).clone()
+    for place in range(min(3, len(packed))):
+        changed = packed.clone()
+        changed[place] = 255 - changed[place]  # both codes differ, and all bytes are two codes
+        after = plain_tensor(decode(changed, ones, n, *given))
+        if not 1 <= int((after != before).sum()) <= 2:
+            return False
+    return True
 
 
 def _table(student: Namespace) -> Any:

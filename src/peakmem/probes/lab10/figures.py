@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import gc
-import tracemalloc
-import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from peakmem.measure import meter as meter_module
 from peakmem.measure.meter import MemoryMeter
+from peakmem.probes.kept import forget_objects, kept_bytes, objects_traced
 from peakmem.probes.plain_tensor import plain_tensor
 
 __all__ = ["kept_after", "metered_rise", "sums"]
-
-_LARGE_BYTES = 4096  # of a Python object; smaller ones are mostly the autograd graph's own
-#: Smaller ones count beyond this, so that data cut into many of them does: correct answers leave up
-#: to 40 KB.
-_SMALL_BYTES = 80 * 1024
-#: The meter's objects don't count: its own, and its entries in weakref's list of finalizers.
-_NOT_THE_METERS = tuple(
-    tracemalloc.Filter(False, pattern)
-    for pattern in (f"{Path(meter_module.__file__).parent}/*", weakref.__file__)
-)
 
 
 def sums(tensor: Tensor) -> list[npt.NDArray[Any]]:
@@ -52,7 +38,7 @@ def metered_rise(
         run()
         return {}
     meter = MemoryMeter("cpu", count_numpy=True, history=False).track(*inputs)
-    with _objects_traced() if objects else nullcontext(), meter:
+    with objects_traced() if objects else nullcontext(), meter:
         run()
     of_tensors = meter.peak_bytes - meter.baseline_bytes
     return {"rise_bytes": of_tensors + (meter.numpy_peak_bytes or 0)}
@@ -64,31 +50,13 @@ def kept_after(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, Tensor
     They are in tensors, in numpy arrays, and in large or very many Python objects, such as bytes.
     It's called twice, and the smaller figure counts: now and then a dict of Python's own grows.
     """
-    with _objects_traced():
+    with objects_traced():
         found = [_kept_after_one(call, *inputs) for _ in range(2)]
     return min(found, key=lambda bytes_and_output: bytes_and_output[0])
 
 
 def _kept_after_one(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, Tensor]:
-    tracemalloc.clear_traces()  # what the call replaces must not make up for what it keeps
+    forget_objects()
     with MemoryMeter("cpu", history=False).track(*inputs) as meter:
         output = call()
-        gc.collect(1)  # garbage in cycles isn't kept
-    of_tensors = meter.live_bytes - meter.baseline_bytes - plain_tensor(output).nbytes
-    traces = tracemalloc.take_snapshot().filter_traces(_NOT_THE_METERS).traces
-    large = sum(one.size for one in traces if one.size >= _LARGE_BYTES)
-    small = sum(one.size for one in traces if one.size < _LARGE_BYTES)
-    return of_tensors + large + max(0, small - _SMALL_BYTES), output
-
-
-@contextmanager
-def _objects_traced() -> Iterator[None]:
-    """Let tracemalloc trace Python objects while the block runs."""
-    mine = not tracemalloc.is_tracing()
-    if mine:
-        tracemalloc.start()
-    try:
-        yield
-    finally:
-        if mine:
-            tracemalloc.stop()
+        return kept_bytes(meter, output), output

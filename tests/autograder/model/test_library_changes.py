@@ -1,0 +1,46 @@
+"""Changes of the course's own library, which may come from any cell."""
+
+from __future__ import annotations
+
+import pytest
+
+from autograder.content import lab_names
+from autograder.model.allowed import ENTRIES
+from autograder.model.library_changes import library_changes
+from tests.grading import solved
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from peakmem.probes import conversions as c\nc.Watching.visit = print",
+        "import peakmem\npeakmem.probes.lab05.run = 1",
+        "import peakmem.measure.meter as m\nw = m.MemoryMeter\nw.peak_bytes = 0",
+        "from peakmem.measure import meter\nsetattr(meter, 'x', 1)",
+        "import peakmem.probes as p\nvars(p)['x'] = 1",
+        "import peakmem.probes.lab05 as p\np.x += 1",
+        "import peakmem\ndel peakmem.probes.x",
+        "def f():\n    from peakmem.probes import lab05\n    lab05.x = 1",
+    ],
+)
+def test_a_change_of_a_probe_or_of_the_meter_is_found(source: str) -> None:
+    assert library_changes([source], {}, ENTRIES) in (["peakmem.probes"], ["peakmem.measure"])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import peakmem.units as u\nu.x = 1",
+        "import matplotlib.pyplot as plt\nplt.rcParams['a'] = 1",
+        "from peakmem.meter import MemoryMeter\nm = MemoryMeter('cpu')\nm.mine = 1",
+        "from peakmem.probes import lab05\nresults = {}\nresults[lab05.x] = lab05.y",
+    ],
+)
+def test_what_is_allowed_and_what_is_only_read_is_not(source: str) -> None:
+    assert library_changes([source], {}, ENTRIES) == []
+
+
+@pytest.mark.parametrize("lab", lab_names())
+def test_no_lab_changes_it(lab: str) -> None:
+    sources = [c["source"] for c in solved(lab)["cells"] if c["cell_type"] == "code"]
+    assert library_changes(sources, {}, ENTRIES) == []
