@@ -160,11 +160,19 @@ def _reads_packed(
     """
     packed, ones = copies[0], torch.ones_like(copies[1])  # a block of zeros would hide a change
     before = plain_tensor(decode(packed.clone(), ones, n, *given)).clone()
-    for place in range(min(3, len(packed))):
+
+    def values_changed(place: int, byte: int) -> int:
         changed = packed.clone()
-        changed[place] = 255 - changed[place]  # both codes differ, and all bytes are two codes
-        after = plain_tensor(decode(changed, ones, n, *given))
-        if not 1 <= int((after != before).sum()) <= 2:
+        changed[place] = byte
+        return int((plain_tensor(decode(changed, ones, n, *given)) != before).sum())
+
+    codes = packed.tolist()
+    for place, old in enumerate(codes[:3] if len(codes) > 1 else []):
+        # First bytes that occur: a wrong decoding may not know more. One may differ only in a code
+        # that stands for no value, so others follow.
+        others = [byte for byte in {*codes} if byte != old][:3]
+        counts = (values_changed(place, byte) for byte in [*others, 255 - old])
+        if next((count for count in counts if count), 0) not in (1, 2):
             return False
     return True
 
