@@ -129,9 +129,7 @@ def validation_of(validate: Function) -> Callable[[], tuple[Any, ...]]:
         said = f"within {most / _MIB:.1f} MiB" if peak <= most else f"{peak / _MIB:.1f} MiB"
         mode = "training mode" if results["training"] else "evaluation mode"
         loss = results["loss"]
-        if isinstance(
-            loss, float
-        ):  # rounded, so that a mistake's loss is known however it is summed
+        if isinstance(loss, float):  # so that a mistake's loss is known however it is summed
             loss = round(loss, _DIGITS)
         return loss, f"gradients {results['gradients']}", mode, said
 
