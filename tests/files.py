@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -16,6 +17,13 @@ def csv_rows(path: Path) -> list[list[str]]:
     """A CSV file's rows, the header too."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
+
+
+def python_files(folder: Path) -> Iterator[Path]:
+    """All modules below a folder, without what `pip install ./autograder` leaves in build/."""
+    for path in sorted(folder.rglob("*.py")):
+        if "build" not in path.relative_to(folder).parts:
+            yield path
 
 
 def files_in(folder: Path) -> dict[str, bytes]:

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.files import python_files
+
 
 def imports_of(source: str, module: str = "") -> set[str]:
     """Dotted names of all that a source imports, at the top or inside functions.
@@ -77,7 +79,7 @@ def face_of(package: Path) -> dict[str, str]:
 
 def modules_of(folder: Path) -> Iterator[tuple[str, Path]]:
     """All modules of a package by their dotted names; a face has its folder's."""
-    for file in sorted(folder.rglob("*.py")):
+    for file in python_files(folder):
         parts = file.relative_to(folder.parent).with_suffix("").parts
         yield ".".join(parts).removesuffix(".__init__"), file
 

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
+from tests.files import python_files
 from tests.imports import face_of, import_graph, imports_of, modules_of
 
 # The folders of both packages, each of which imports only from those to its left. Folders with a
@@ -270,6 +272,24 @@ def test_a_forbidden_import_is_found(
     assert files_that_import(forbidden, student_files(tmp_path)) == [planted.name]
 
 
+# What an installation leaves.
+
+
+def test_copies_that_an_installation_leaves_are_no_modules(
+    repository: Path, tmp_path: Path
+) -> None:
+    left = "autograder/build/lib/autograder/model/task.py"
+    for place in ("autograder/authoring/build.py", left):
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).touch()
+    (module,) = python_files(tmp_path / "autograder")
+    assert module.name == "build.py"
+    mypy = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]
+    (exclude,) = mypy["exclude"]
+    assert re.search(exclude, left)
+    assert not re.search(exclude, "autograder/authoring/build.py")
+
+
 # What is there without the tests.
 
 
@@ -278,7 +298,7 @@ def that_name_tests(root: Path, *folders: str) -> list[str]:
     return [
         file.name
         for folder in folders
-        for file in sorted((root / folder).rglob("*.py"))
+        for file in python_files(root / folder)
         if any(map(_is_in_tests, ast.walk(ast.parse(file.read_text("utf-8")))))
     ]
 
@@ -313,7 +333,7 @@ def long_without_a_reason(root: Path, *folders: str) -> set[str]:
     return {
         file.relative_to(root).as_posix()
         for folder in folders
-        for file in (root / folder).rglob("*.py")
+        for file in python_files(root / folder)
         if (text := file.read_text("utf-8")).count("\n") > MOST_LINES
         and not re.search(r"^Long because \w+ ", ast.get_docstring(ast.parse(text)) or "", re.M)
     }
@@ -348,7 +368,7 @@ DOCUMENTED_ELSEWHERE = {"Namespaces", "Unprotected", "UserIds"}
 def fields_without_a_comment(root: Path, *folders: str) -> list[str]:
     """Fields of public dataclasses without a `#:` comment; options of commands have help."""
     found = []
-    for file in sorted(file for folder in folders for file in (root / folder).rglob("*.py")):
+    for file in (file for folder in folders for file in python_files(root / folder)):
         text = file.read_text("utf-8")
         lines = text.splitlines()
         for node in ast.walk(ast.parse(text)):

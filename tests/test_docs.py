@@ -29,6 +29,7 @@ from peakmem.scale.pipelines import SCHEDULES
 from peakmem.show.widgets import __all__ as calculators
 from peakmem.specs.models import model
 from peakmem.specs.recipes import PRECISIONS, Recipe
+from tests.files import python_files
 from tests.test_architecture import ORDERS
 
 _COMMAND = re.compile(r"`autograder (\w+)|^autograder (\w+)", re.MULTILINE)
@@ -69,8 +70,9 @@ def test_the_map_has_every_module_with_its_own_first_line(repository: Path, plac
     named = modules_in(text)
     files = [
         file
-        for file in package.glob("*/**/*.py")
-        if file.name != "__init__.py"
+        for file in python_files(package)
+        if file.parent != package
+        and file.name != "__init__.py"
         and not re.fullmatch(r"lab\d+", file.parent.name)
         and "templates" not in file.parts
     ]

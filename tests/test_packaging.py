@@ -22,6 +22,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import peakmem
+from tests.files import python_files
 
 OURS = {"peakmem", "peakmem-autograder"}
 
@@ -144,7 +145,7 @@ def test_both_distributions_have_one_version(repository: Path) -> None:
 def imported(folder: Path) -> set[str]:
     """Top-level modules that the sources in `folder` import, the standard library's left out."""
     names = set()
-    for file in folder.rglob("*.py"):
+    for file in python_files(folder):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Import):
                 names |= {alias.name.partition(".")[0] for alias in node.names}

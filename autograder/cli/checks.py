@@ -141,15 +141,12 @@ def _require_writable(out: OutFolder) -> None:
 
 
 def _require_same_questions(room: Classroom) -> None:
-    from autograder.notebooks.questions import questions_of
-    from autograder.publish.audit import questions_then
+    from autograder.publish.audit import changed_questions
 
-    then = {question.id for question in questions_then(room.out, room.lab)}
-    now = {question.id for question in questions_of([room.lab], room.course)[room.lab]}
-    if then and then != now:
+    if changed := changed_questions(room.out, room.lab, room.course):
         raise ValueError(
             f"{room.out} contains grades of {room.lab} from when it had other questions "
-            f"({_some(sorted(then ^ now))}); grade into a new folder"
+            f"({_some(changed)}); grade into a new folder"
         )
 
 

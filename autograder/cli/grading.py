@@ -153,8 +153,7 @@ def _grade_rounds(
     require_whole(out)
     submitted = these.submitted.resolve()
     semester = read_semester(out, room.course)
-    folders = {receipt.folder for receipt in semester.receipts if receipt.lab == room.lab}
-    require_folders(replace(room, out=out), submitted, folders)
+    require_folders(replace(room, out=out), submitted, semester.folders(room.lab))
     before = [key.student for key in taken(room.out) if key.lab == room.lab]
     graded = rounds(room, submitted, semester)
     for one in graded:

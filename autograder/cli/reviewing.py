@@ -48,10 +48,10 @@ def rejudge(course: Course, out: Graded) -> Report:
 
 
 def _proposed(proposal: Proposal, *, written: bool) -> dict[str, object]:
-    counts: dict[str, Counter[str]] = {
-        "judged": proposal.judged,
-        "stale": proposal.stale,
-        "without_answers": proposal.unasked,
+    counts = {
+        "judged": proposal.counts.judged,
+        "stale": proposal.counts.stale,
+        "without_answers": proposal.counts.unasked,
     }
     return {
         "written": written,

@@ -64,34 +64,43 @@ def doctor(
     ] = None,
 ) -> Report:
     """Check whether this machine can grade safely."""
-    from autograder.sandbox.host import uid_isolation
     from autograder.sandbox.host.isolation import missing_layers
     from autograder.sandbox.host.protection import protection
 
-    missing = missing_layers()
-    text = "" if missing else "The sandbox works: this machine can grade."
-    problems = [*missing, "This machine can't grade until you fix that."] if missing else []
-    lacking = uid_isolation.missing_layers() if missing else []
-    if missing and not lacking:
+    if missing := missing_layers():
+        return _cannot_grade(missing)
+    guarded = protection()
+    lines = ["The sandbox works: this machine can grade.", *guarded.lines]
+    data = {
+        "can_grade": True,
+        "missing": [],
+        "way": "namespaces",
+        "gpu": has_gpu(),
+        "kernel_memory": guarded.kernel_memory,
+        "budgets_hold": guarded.budgets_hold,
+    }
+    if measure is None:
+        return Report(text="\n".join(lines), data=data)
+    counted = _measure(course.resolve(), measure, output)
+    return found(
+        [tally.problem for tally in counted if tally.problem],
+        text="\n".join([*lines, *map(str, counted)]),
+        data={**data, "measured": [asdict(tally) for tally in counted]},
+    )
+
+
+def _cannot_grade(missing: list[str]) -> Report:
+    from autograder.sandbox.host import uid_isolation
+
+    problems = [*missing, "This machine can't grade until you fix that."]
+    way = None if uid_isolation.missing_layers() else "user ids"
+    if way is not None:
         problems.append(
             "This machine can isolate submissions by user ID, but only Gradescope autograders use "
             "that."
         )
-    way = "user ids" if missing and not lacking else None if missing else "namespaces"
-    data = {"can_grade": not missing, "missing": missing, "way": way, "gpu": has_gpu()}
-    if missing:
-        return found(problems, text=text, data=data)
-    guarded = protection()
-    text = "\n".join([text, *guarded.lines])
-    data |= {"kernel_memory": guarded.kernel_memory, "budgets_hold": guarded.budgets_hold}
-    if measure is None:
-        return found(problems, text=text, data=data)
-    counted = _measure(course.resolve(), measure, output)
-    return found(
-        [tally.problem for tally in counted if tally.problem],
-        text="\n".join([text, *map(str, counted)]),
-        data={**data, "measured": [asdict(tally) for tally in counted]},
-    )
+    data = {"can_grade": False, "missing": missing, "way": way, "gpu": has_gpu()}
+    return found(problems, data=data)
 
 
 def _measure(course: Course, rounds: int, output: Output) -> list[Tally]:

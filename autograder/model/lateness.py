@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autograder.base.plural import plural
+
 __all__ = ["ON_TIME", "Lateness"]
 
 
@@ -30,7 +32,7 @@ class Lateness:
         >>> str(Lateness(20, days=2)), str(Lateness(10))
         ('20% for 2 days', '10% for being late')
         """
-        days = f"{self.days} day{'s' * (self.days != 1)}" if self.days else "being late"
+        days = plural(self.days, "day") if self.days else "being late"
         return f"{self.percent_off:g}% for {days}"
 
 

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from autograder.base.course import Course
 from autograder.base.csv_table import cell_text
 from autograder.base.damage import Damaged, is_there
 from autograder.model.status import MANUAL, NEEDS, NOT_SUBMITTED, SCORED, shown, status_of
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.binder import bind
-from autograder.notebooks.questions import Question, questions_in, read_notebooks
+from autograder.notebooks.questions import Question, questions_in, questions_of, read_notebooks
 from autograder.publish.grades_csv import COLUMNS, points
 from autograder.rules.semester import read_semester
 from autograder.store.gradebook_file import has_tables
@@ -24,7 +25,7 @@ from autograder.store.roll import absent, taken
 from autograder.store.scores import scores_in
 from autograder.store.whole_files import is_page
 
-__all__ = ["audit", "questions_then"]
+__all__ = ["audit", "changed_questions", "questions_then"]
 
 _NOT_JUDGED = {*NEEDS, "could_not_judge", "left_out", MANUAL, "quarantined", "failed"}
 _AGAIN = "run `autograder grade` again"
@@ -83,9 +84,16 @@ def questions_then(out: OutFolder, lab: str) -> tuple[Question, ...]:
     folder = out.source(lab)
     try:
         notebooks = read_notebooks(folder)
+        return questions_in(bind(notebooks, alone=len(notebooks) == 1)) if notebooks else ()
     except (ValueError, OSError, AttributeError, KeyError, TypeError) as error:
         raise Damaged(folder, f"is damaged ({error})", "the lab as it was graded") from error
-    return questions_in(bind(notebooks, alone=len(notebooks) == 1)) if notebooks else ()
+
+
+def changed_questions(out: OutFolder, lab: str, course: Course) -> list[str]:
+    """Return the questions that only the lab, or only its grades in `out`, have; empty if none."""
+    then = {question.id for question in questions_then(out, lab)}
+    now = {question.id for question in questions_of([lab], course)[lab]}
+    return sorted(then ^ now) if then else []
 
 
 def _rows(out: OutFolder) -> dict[SubmissionKey, list[Row]]:

@@ -8,7 +8,7 @@ from autograder.model.result import Result
 from autograder.model.status import MANUAL, SCORED, UNANSWERED, capitalized, shown
 from autograder.model.task import Verdict
 from autograder.notebooks.questions import Question
-from autograder.publish.grades_csv import points
+from autograder.publish.grades_csv import judgement, points
 
 __all__ = ["Mark", "mark_of"]
 
@@ -26,11 +26,9 @@ _ICONS = {
     "quarantined": "?",
     "failed": "?",
 }
-_MANUAL = "Your instructor grades this answer."
 _GIVEN = "Your instructor gave these points."
 _GRADED = "Graded manually"
 _ENDS = {"quarantined", "failed"}  # outcomes without any judgement
-_NO_VERDICT = "The grader returned no verdict here. Your instructor will look at it."
 
 
 @dataclass(frozen=True)
@@ -70,14 +68,10 @@ def mark_of(
     """Return a question's mark; manual points `by_hand` replace the grader's."""
     score, mistake = "-", ""
     parts: tuple[tuple[str, float], ...] = ()
+    status, message = judgement(question, result, verdict)
     if result.end != "graded":
-        status, message = str(result.end), ""
-    elif question.is_manual and verdict is None:
-        status, message = MANUAL, _MANUAL
-    elif verdict is None:
-        status, message = "could_not_judge", _NO_VERDICT
-    else:
-        status, message = verdict.status, verdict.message
+        message = ""  # the page's head says it once
+    elif verdict is not None:
         mistake = (verdict.mistake or "").replace("_", " ")
         if status in SCORED:
             score = points(verdict.points)

@@ -12,6 +12,7 @@ from autograder.base.files import write_whole
 from autograder.model.result import Result
 from autograder.model.status import MANUAL, NOT_SUBMITTED, SCORED, shown
 from autograder.model.submission import SubmissionKey
+from autograder.model.task import Verdict
 from autograder.notebooks.questions import Question, questions_of
 from autograder.rules.counting import Counting
 from autograder.store.out_folder import OutFolder
@@ -20,6 +21,7 @@ __all__ = [
     "ALL_COUNTS",
     "COLUMNS",
     "Row",
+    "judgement",
     "points",
     "said",
     "write_grades",
@@ -101,28 +103,28 @@ def points(value: float) -> str:
     return f"{value:.6g}"
 
 
+def judgement(question: Question, result: Result, verdict: Verdict | None) -> tuple[str, str]:
+    """Return the status of a question, by id, and the message about it."""
+    if result.end != "graded":
+        return result.end, result.reason
+    if verdict is not None:
+        return verdict.status, verdict.message
+    return (MANUAL, _MANUAL) if question.is_manual else ("could_not_judge", _NO_VERDICT)
+
+
 def _rows(result: Result, questions: Sequence[Question], counting: Counting) -> Iterator[Row]:
     verdicts = {verdict.task: verdict for verdict in result.verdicts}
     for question in questions:
         verdict = verdicts.get(question.id)
-        score, mistake = "", ""
-        if result.end != "graded":
-            status, message = str(result.end), result.reason
-        elif question.is_manual and verdict is None:
-            status, message = MANUAL, _MANUAL
-        elif verdict is None:
-            status, message = "could_not_judge", _NO_VERDICT
-        else:
-            status, message, mistake = verdict.status, verdict.message, verdict.mistake or ""
-            score = points(verdict.points) if status in SCORED else ""
+        status, message = judgement(question, result, verdict)
         yield Row(
             student=result.student,
             lab=result.lab,
             task=question.id,
-            score=score,
+            score=points(verdict.points) if verdict is not None and status in SCORED else "",
             max_score=points(counting.max_points(result.lab, question)),
             status=shown(status),
-            mistake=mistake,
+            mistake=(verdict.mistake or "") if verdict is not None else "",
             message=said(result, message),
             release=result.release,
             kind=_kind(question),

@@ -7,7 +7,7 @@ inputs. If the lab has changed its questions, only `regrade` can help.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,7 +24,7 @@ from autograder.model.judge import draw_again, judge_safely
 from autograder.model.result import Result
 from autograder.model.scoring import SANE, Rules
 from autograder.model.submission import SubmissionKey
-from autograder.model.task import Answer, Case, Task, Verdict
+from autograder.model.task import Case, Task, Verdict
 from autograder.publish.publishing import publish
 from autograder.review.changes import Change, between, note_down
 from autograder.rules.waivers import waive, waivers, write_waivers
@@ -34,6 +34,27 @@ from autograder.store.out_folder import OutFolder
 from autograder.store.roll import taken
 
 __all__ = ["Proposal", "commit", "drawn_again", "propose", "remarks"]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many verdicts, by task, judging again has changed or left as they are."""
+
+    #: Those that were judged again.
+    judged: Counter[str] = field(default_factory=Counter)
+    #: Those that stay because the questions have changed.
+    stale: Counter[str] = field(default_factory=Counter)
+    #: Those that rest on no answers, such as those on banned names.
+    unasked: Counter[str] = field(default_factory=Counter)
+
+    def add(self, more: Counts) -> None:
+        """Add another submission's counts."""
+        self.judged.update(more.judged)
+        self.stale.update(more.stale)
+        self.unasked.update(more.unasked)
+
+
+_Again = tuple[tuple[Verdict, ...], Counts]  # a submission's new verdicts
 
 
 @dataclass
@@ -49,33 +70,10 @@ class Proposal:
     amended: list[tuple[Journal, Result, dict[str, Any]]] = field(default_factory=list)
     #: The results whose pages change.
     pages: list[Result] = field(default_factory=list)
-    #: By task, the number of verdicts (of attempts that count) that were judged again.
-    judged: Counter[str] = field(default_factory=Counter)
-    #: By task, the number of verdicts that stay because the questions have changed.
-    stale: Counter[str] = field(default_factory=Counter)
-    #: By task, the number of verdicts that rest on no answers, such as those on banned names.
-    unasked: Counter[str] = field(default_factory=Counter)
+    #: What became of the verdicts, of attempts that count.
+    counts: Counts = field(default_factory=Counts)
     #: A sentence for each submission whose answers were too hard to judge.
     given_up: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Again:
-    """The outcome of judging one submission again."""
-
-    #: The new verdicts.
-    verdicts: tuple[Verdict, ...]
-    #: By task, the number of verdicts that were judged again.
-    judged: Counter[str]
-    #: By task, the number of verdicts that stay because the questions have changed.
-    stale: Counter[str]
-    #: By task, the number of verdicts that rest on no answers.
-    unasked: Counter[str]
-
-    @property
-    def whole(self) -> bool:
-        """Whether all answers could be judged again."""
-        return not self.stale
 
 
 def propose(
@@ -117,15 +115,11 @@ def _amended(
         if isinstance(again, pool.Failure):
             proposal.given_up.append(f"{key}: the verdicts stay. {again.reason}")
             continue
-        for counts, more in (
-            (proposal.judged, again.judged),
-            (proposal.stale, again.stale),
-            (proposal.unasked, again.unasked),
-        ):
-            counts.update(more)
-        new = replace(old, verdicts=again.verdicts)
+        verdicts, counts = again
+        proposal.counts.add(counts)
+        new = replace(old, verdicts=verdicts)
         held = journal.terms(key) or {}
-        terms = _terms(held, key.lab, course, rules, whole=again.whole)
+        terms = _terms(held, key.lab, course, rules, whole=not counts.stale)
         if (new, terms) != (old, held):
             proposal.amended.append((journal, new, terms))
         yield old, new
@@ -150,17 +144,16 @@ def _judging(
 
 def remarks(proposal: Proposal) -> list[str]:
     """Return a sentence for each task whose verdicts couldn't all be judged again."""
-    lines = [
-        f"Judged again: {plural(proposal.judged.total(), 'verdict')}, without running any code."
-    ]
+    counts = proposal.counts
+    lines = [f"Judged again: {plural(counts.judged.total(), 'verdict')}, without running any code."]
     lines += [
         f"{task}: {plural(count, 'verdict')} kept, because the lab has changed; `autograder "
         "regrade` grades again."
-        for task, count in sorted(proposal.stale.items())
+        for task, count in sorted(counts.stale.items())
     ]
     lines += [
         f"{task}: {plural(count, 'verdict')} kept without any answers (a banned name, or no GPU)."
-        for task, count in sorted(proposal.unasked.items())
+        for task, count in sorted(counts.unasked.items())
     ]
     return lines + proposal.given_up
 
@@ -179,14 +172,6 @@ def commit(proposal: Proposal, out: OutFolder, course: Course) -> list[Result]:
     return publish(out, course)
 
 
-def judge_again(
-    task: Task, secret: bytes, journal: Journal, result: Result, answers: Sequence[Answer]
-) -> Verdict | None:
-    """Return the current verdict on stored answers; None if they answer other questions."""
-    cases = drawn_again(task, secret, journal, result)
-    return None if cases is None else judge_safely(task, cases, answers)
-
-
 def drawn_again(task: Task, secret: bytes, journal: Journal, result: Result) -> list[Case] | None:
     """Return the cases that stored answers answer; None if the cases or the probe have changed."""
     digest = journal.submission(result.key) or ""
@@ -200,21 +185,22 @@ def _judged_again(journal: Journal, old: Result, secret: bytes, lab: CourseLab) 
     answers = journal.answers(old.key)
     before = {verdict.task: verdict for verdict in old.verdicts}
     verdicts: list[Verdict] = []
-    judged, stale, unasked = Counter[str](), Counter[str](), Counter[str]()
+    counts = Counts()
     for task in lab.tasks:
         verdict = before.pop(task.id, None)
         if task.id in answers:
-            again = judge_again(task, secret, journal, old, answers[task.id])
-            verdict = again or verdict
-            counts = judged if again else stale
+            cases = drawn_again(task, secret, journal, old)
+            if cases is not None:
+                verdict = judge_safely(task, cases, answers[task.id])
+            count = counts.stale if cases is None else counts.judged
         else:
-            counts = unasked if verdict else stale
-        counts[task.id] += 1
+            count = counts.unasked if verdict else counts.stale
+        count[task.id] += 1
         if verdict is not None:
             verdicts.append(verdict)
     # Unanswered manual questions belong to no task.
     verdicts += (verdict for task, verdict in before.items() if task not in answers)
-    return _Again(tuple(verdicts), judged, stale, unasked)
+    return tuple(verdicts), counts
 
 
 def _terms(

@@ -18,8 +18,7 @@ from autograder.base.files import write_whole
 from autograder.base.plural import plural
 from autograder.model.result import Result
 from autograder.model.submission import SubmissionKey
-from autograder.notebooks.questions import questions_of
-from autograder.publish.audit import questions_then
+from autograder.publish.audit import changed_questions
 from autograder.publish.publishing import publish
 from autograder.rules.semester import Semester, read_semester
 from autograder.runs.attempts import settle_again
@@ -111,14 +110,13 @@ def _named(folder: OutFolder) -> set[SubmissionKey]:
 def _require_same_questions(out: OutFolder, course: Course, labs: set[str]) -> None:
     for lab in sorted(labs):
         try:
-            then = {question.id for question in questions_then(out, lab)}
-        except (ValueError, OSError):
-            continue  # the copy of the lab is damaged itself
-        now = {question.id for question in questions_of([lab], course)[lab]}
-        if then and then != now:
+            changed = changed_questions(out, lab, course)
+        except Damaged:
+            continue  # the copy of the lab
+        if changed:
             raise ValueError(
                 f"{out} contains grades of {lab} from when it had other questions "
-                f"({', '.join(sorted(then ^ now))}); with --course, name the course as it was then"
+                f"({', '.join(changed)}); with --course, name the course as it was then"
             )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from autograder.base.plural import plural
 from autograder.model.lateness import ON_TIME, Lateness
 from autograder.rules.semester import Receipt, Semester
 
@@ -67,10 +68,8 @@ def sentence(semester: Semester, receipt: Receipt, among: int) -> str:
     late = lateness(semester, receipt)
     said = f"Received {receipt.received:%Y-%m-%d %H:%M} (UTC{receipt.received:%z})"
     if late.days:
-        plural = "" if late.days == 1 else "s"
-        said += (
-            f", {late.days} day{plural} late, so {late.percent_off:g}% of the points are taken off"
-        )
+        days = plural(late.days, "day")
+        said += f", {days} late, so {late.percent_off:g}% of the points are taken off"
     elif due is not None:
         said += ", on time"
     if among == 1:

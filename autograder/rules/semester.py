@@ -112,6 +112,10 @@ class Semester:
     #: How ordinary assignments are scored.
     ordinary: Rules = SANE
 
+    def folders(self, lab: str) -> list[str]:
+        """Return the folders of the lab's attempts; that of the submissions' folder is empty."""
+        return sorted({receipt.folder for receipt in self.receipts if receipt.lab == lab})
+
     def due_for(self, student: str, lab: str) -> datetime | None:
         """Return when this student's work is due: the lab's time, or a granted later one."""
         times = (self.due.get(lab), self.extensions.get(SubmissionKey(student, lab)))

@@ -53,7 +53,7 @@ def rounds(room: Classroom, submitted: Path, semester: Semester) -> list[Round]:
 
     Raises ValueError if only some of the lab's receipts name a folder.
     """
-    folders = sorted({r.folder for r in semester.receipts if r.lab == room.lab})
+    folders = semester.folders(room.lab)
     if not folders:
         return [Round("", room, take(room, submitted))]
     if folders[0] == "" and len(folders) > 1:
@@ -95,7 +95,7 @@ def settle(room: Classroom, graded: Sequence[Round], semester: Semester) -> list
 
 def settle_again(room: Classroom, semester: Semester) -> list[str]:
     """Do as `settle` does, with the attempts that were read before; no submission is read."""
-    folders = sorted({r.folder for r in semester.receipts if r.lab == room.lab})
+    folders = semester.folders(room.lab)
     if not folders:
         return [
             f"{room.lab}: {room.out.attempts_folder} contains attempts, but no receipt says which "

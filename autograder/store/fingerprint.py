@@ -82,10 +82,16 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 def environment() -> dict[str, str]:
     """Return what must be equal on all machines that grade together: versions and sources."""
-    sources = [p for home in (_GRADER, _LIBRARY) for p in sorted(home.rglob("*.py"))]
+    sources = [path for home in (_GRADER, _LIBRARY) for path in _modules(home)]
     versions = {package: version(package) for package in _PACKAGES}
     python = platform.python_version()
     return {"python": python, **versions, "grader and library": _digest(sources)}
+
+
+def _modules(package: Path) -> list[Path]:
+    """A package's modules, without the copies that `pip install ./autograder` leaves in build/."""
+    found = sorted(package.rglob("*.py"))
+    return [path for path in found if path.relative_to(package).parts[0] != "build"]
 
 
 def _digest(files: Iterable[Path] | Sequence[Path]) -> str:

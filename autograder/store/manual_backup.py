@@ -16,14 +16,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import select, update
 
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.binder import full_name
 from autograder.store import tables as api
 from autograder.store.gradebook_file import has_tables, open_session
 from autograder.store.out_folder import OutFolder
-from autograder.store.scores import rows_of
+from autograder.store.scores import COMMENTED, GRADED_BY_HAND, rows_of
 
 __all__ = [
     "Manual",
@@ -73,14 +73,13 @@ def manual_in(out: OutFolder) -> dict[SubmissionKey, Manual]:
     if not has_tables(out):
         return {}
     grade, comment = api.Grade, api.Comment
-    given = or_(grade.manual_score.is_not(None), func.coalesce(grade.extra_credit, 0.0) != 0.0)
     found: dict[SubmissionKey, _Found] = defaultdict(_Found)
     with open_session(out) as session:
         columns = (grade.manual_score, grade.extra_credit, grade.needs_manual_grade)
-        for key, cell, *values in rows_of(session, grade, *columns, where=given):
+        for key, cell, *values in rows_of(session, grade, *columns, where=GRADED_BY_HAND):
             found[key].add_grade(cell, *values)
         said = comment.manual_comment
-        for key, cell, text in rows_of(session, comment, said, where=func.coalesce(said, "") != ""):
+        for key, cell, text in rows_of(session, comment, said, where=COMMENTED):
             found[key].comments[cell] = text
     return {key: one.manual() for key, one in found.items()}
 

@@ -17,7 +17,23 @@ from autograder.store import tables as api
 from autograder.store.gradebook_file import has_tables, open_session
 from autograder.store.out_folder import OutFolder
 
-__all__ = ["final_scores", "has_cells", "manual_grades", "rows_of", "scores_in", "second_looks"]
+__all__ = [
+    "COMMENTED",
+    "GRADED_BY_HAND",
+    "final_scores",
+    "has_cells",
+    "manual_grades",
+    "rows_of",
+    "scores_in",
+    "second_looks",
+]
+
+#: The grades with manual points or extra credit.
+GRADED_BY_HAND = or_(
+    api.Grade.manual_score.is_not(None), func.coalesce(api.Grade.extra_credit, 0.0) != 0.0
+)
+#: The comments with a manual text.
+COMMENTED = func.coalesce(api.Comment.manual_comment, "") != ""
 
 
 def has_cells(out: OutFolder, lab: str) -> bool:
@@ -50,11 +66,8 @@ def manual_grades(out: OutFolder) -> dict[SubmissionKey, ManualGrades]:
 
     Points of a cell with manual points or extra credit are its final points.
     """
-    grade = api.Grade
-    touched = or_(grade.manual_score.is_not(None), func.coalesce(grade.extra_credit, 0.0) != 0.0)
-    points = _values(out, grade, _final(), touched)
-    said = api.Comment.manual_comment
-    comments = _values(out, api.Comment, said, func.coalesce(said, "") != "")
+    points = _values(out, api.Grade, _final(), GRADED_BY_HAND)
+    comments = _values(out, api.Comment, api.Comment.manual_comment, COMMENTED)
     return {
         key: ManualGrades(points.get(key, {}), comments.get(key, {}))
         for key in points.keys() | comments.keys()

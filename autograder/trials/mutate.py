@@ -33,7 +33,7 @@ from autograder.model.submission import RunCell, Submission
 from autograder.model.task import Verdict
 from autograder.notebooks.intake import take_in
 from autograder.notebooks.questions import source_notebook
-from autograder.notebooks.released import release_of
+from autograder.notebooks.released import release_of, solution_sources
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.unprotected import Unprotected
 from autograder.trials.answer_bank import submission_with
@@ -112,13 +112,10 @@ def solve(
     lab: str, course: Course, limits: Limits, *, isolated: bool = True, seed: int = 0
 ) -> Solved:
     """Return the lab of `course` with its instructor's solutions in it."""
-    tasks = {f"{task.id}-solution": task.id for task in find_lab(lab).tasks}
+    tasks = {task.id for task in find_lab(lab).tasks}
     release = release_of(lab, course.releases)
-    sources = {
-        tasks[name]: "".join(cell["source"])
-        for cell in source_notebook(lab, course)["cells"]
-        if (name := cell["metadata"].get("nbgrader", {}).get("grade_id")) in tasks
-    }
+    solutions = solution_sources(source_notebook(lab, course))
+    sources = {task: source for task, source in solutions.items() if task in tasks}
     raw = json.dumps(submission_with(release, sources)).encode()
     whole = take_in("mutant", lab, raw, release)
     submissions = {task: _cut(whole, find_task(task).defines) for task in sources}

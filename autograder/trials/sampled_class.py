@@ -70,7 +70,7 @@ def sample_class(
     if out.exists() and any(out.iterdir()):
         raise FileExistsError(f"{out} is not empty; give a new folder, or delete it first")
     folder = ClassFolder(out)
-    rows: list[dict[str, str]] = []
+    rows: list[tuple[str, ...]] = []
     for number, lab in enumerate(labs):
         release, entries = release_of(lab.name, releases), read_bank(bank, lab)
         for turn, index in enumerate(range(number, students, len(labs))):
@@ -80,27 +80,15 @@ def sample_class(
             draw = random.Random(f"{seed} {lab.name} {student}")
             notebook, answers = _work(lab, release, entries, kind, draw)
             _write_notebook(folder.submitted / student / lab.name / f"{lab.name}.ipynb", notebook)
-            rows += _truth(lab, student, answers, has_gpu=has_gpu)
-    rows.sort(key=lambda row: (row["lab"], row["student"]))
-    table = [COLUMNS, *([row[name] for name in COLUMNS] for row in rows)]
-    folder.truth.write_bytes(csv_bytes(table))
+            rows += [(student, lab.name, t.id, *_known(t, answers, has_gpu)) for t in lab.tasks]
+    rows.sort(key=lambda row: (row[1], row[0]))  # by lab, then by student
+    folder.truth.write_bytes(csv_bytes([COLUMNS, *rows]))
 
 
 def _write_notebook(path: Path, notebook: Notebook) -> None:
     path.parent.mkdir(parents=True)
     text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
     path.write_bytes(text.encode())
-
-
-def _truth(
-    lab: Lab, student: str, answers: Mapping[str, Entry], *, has_gpu: bool
-) -> list[dict[str, str]]:
-    return [
-        dict(
-            zip(COLUMNS, (student, lab.name, task.id, *_known(task, answers, has_gpu)), strict=True)
-        )
-        for task in lab.tasks
-    ]
 
 
 def _known(task: Task, answers: Mapping[str, Entry], has_gpu: bool) -> tuple[str, str, str]:

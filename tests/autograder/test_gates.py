@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.files import python_files
+
 # By the gate's modules: the calls that only they may make.
 GATES = {
     ("terminal",): {"print", "sys.stdout.write", "sys.stderr.write", "traceback.print_exc"},
@@ -23,7 +25,7 @@ ELSEWHERE = (
 
 def calls_past_the_gates(package: Path) -> Iterator[str]:
     """Yield `module: call` for each call outside the gate it belongs to."""
-    for path in sorted(package.rglob("*.py")):
+    for path in python_files(package):
         name = path.relative_to(package).as_posix()
         if name.startswith(ELSEWHERE):
             continue

@@ -154,17 +154,9 @@ class Conversation:
                 self._look(turn)
 
         try:
-            self._send({"id": number, **request}, look)
-            while True:
-                reply = self._take(look, answers=replies is not None)
-                if not isinstance(reply, dict) or not _is_same(reply.get("id"), number):
-                    raise ProcessLost("Your code's process sent something that isn't an answer.")
-                if "ask" not in reply:
-                    turn.end()
-                    return reply
-                if replies is None:
-                    raise ProcessLost(_NOT_TO_ASK)
-                self._send({"reply": replies.to(reply["ask"])}, look)
+            reply = self._exchange({"id": number, **request}, look, replies)
+            turn.end()
+            return reply
         except ProcessLost as error:
             raise self.give_up(error) from None
         except ConnectionClosed:
@@ -180,6 +172,21 @@ class Conversation:
             ) from None
         except (WireError, PlainError, TimeoutError) as error:
             raise self.give_up(f"Your code's answer couldn't be accepted: {error}.") from None
+
+    def _exchange(
+        self, request: dict[str, Any], look: Callable[[], None], replies: Replies | None
+    ) -> dict[str, Any]:
+        """Send a request, answer the questions about it, and return the reply."""
+        self._send(request, look)
+        while True:
+            reply = self._take(look, answers=replies is not None)
+            if not isinstance(reply, dict) or not _is_same(reply.get("id"), request["id"]):
+                raise ProcessLost("Your code's process sent something that isn't an answer.")
+            if "ask" not in reply:
+                return reply
+            if replies is None:
+                raise ProcessLost(_NOT_TO_ASK)
+            self._send({"reply": replies.to(reply["ask"])}, look)
 
     def _send(self, message: dict[str, Any], look: Callable[[], None]) -> None:
         self._connection.settimeout(_TICK)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, Literal
 
@@ -27,8 +27,9 @@ _DTYPES = {
     for code in "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"]
     for dtype in (np.dtype(code).newbyteorder("<"), np.dtype(code).newbyteorder(">"))
 }
-_COLLECTIONS = (tuple, set, frozenset)
+_COLLECTIONS = {"tuple": tuple, "set": set, "frozenset": frozenset}
 _ATOMS = {bool, int, float, str, type(None)}
+_KINDS = {*_ATOMS, bytes, list, dict, np.ndarray, *_COLLECTIONS.values()}
 _ROWS = {list, tuple}
 _SHORT = 8  # lists up to this length are faster to encode item by item
 _MAX_DEPTH = 64
@@ -79,48 +80,57 @@ def decode(data: bytes | bytearray, *, around: int = 0) -> Any:
 def _to_json(value: Any, depth: int, arrays: list[Any]) -> Any:
     """Return the value as JSON, and append the bytes of its arrays to `arrays`."""
     if depth > _MAX_DEPTH:
-        raise PlainError(f"plain data is nested at most {_MAX_DEPTH} deep; this is deeper")
-    kind_of = type(value)  # a fast path: nearly all values have exactly these types
-    if kind_of is float:
+        raise PlainError(_TOO_DEEP)
+    if type(value) not in _KINDS:
+        value = _exact(value)
+    kind = type(value)
+    if kind is float:
         return _float_to_json(value)
-    if kind_of is int:
+    if kind is int:
         return _int_to_json(value)
-    if kind_of is str or value is None or value is True or value is False:
+    if kind in _ATOMS:
         return value
-    if kind_of is list:
+    if kind is list:
         return _items_to_json(value, depth + 1, arrays)
-    if kind_of is tuple:
-        return {"tuple": _items_to_json(value, depth + 1, arrays)}
+    if kind is bytes:
+        return {"bytes": base64.b64encode(value).decode()}
+    if kind is np.ndarray:
+        return _array_to_json(value, arrays)
+    if kind is not tuple and len(value) > _MAX_KEYS:
+        raise PlainError(_TOO_MANY_KEYS)
+    if kind is dict:
+        return {"dict": [_items_to_json(pair, depth + 1, arrays) for pair in value.items()]}
+    return {kind.__name__: _items_to_json(list(value), depth + 1, arrays)}
+
+
+def _exact(value: Any) -> Any:
+    """Return a value of a subclass, or a scalar of numpy, as the plain type that it is."""
     if isinstance(value, np.generic):
         value = value.item()
-        if value is True or value is False:
-            return value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return _int_to_json(int.__int__(value))
-    if isinstance(value, float):
-        return _float_to_json(float.__float__(value))
-    if isinstance(value, (bytes, bytearray)):
-        return {"bytes": base64.b64encode(bytes(value)).decode()}
-    if isinstance(value, np.ndarray):
-        return _array_to_json(value, arrays)
-    if isinstance(value, (dict, set, frozenset)) and len(value) > _MAX_KEYS:
-        raise PlainError(_TOO_MANY_KEYS)
-    if isinstance(value, dict):
-        pairs = dict.items(value)
-        return {"dict": [_items_to_json(pair, depth + 1, arrays) for pair in pairs]}
-    if isinstance(value, list):
-        return _items_to_json(list(list.__iter__(value)), depth + 1, arrays)
-    for kind in _COLLECTIONS:
+    for kind, convert in _CONVERSIONS.items():
         if isinstance(value, kind):
-            return {kind.__name__: _items_to_json(list(iter(value)), depth + 1, arrays)}
+            return convert(value)
     raise PlainError(
         f"a value of type {type(value).__name__} is not plain data; "
         "return numbers, text, lists, tuples, sets, dicts or numpy arrays"
     )
 
 
+# A subclass may have methods of its own, which aren't asked what it contains.
+_CONVERSIONS: dict[type | tuple[type, ...], Callable[[Any], Any]] = {
+    (bool, type(None)): lambda value: value,
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+    (bytes, bytearray): bytes,
+    np.ndarray: np.asarray,
+    dict: lambda value: dict(dict.items(value)),
+    list: lambda value: list(list.__iter__(value)),
+    tuple: tuple,
+    set: set,
+    frozenset: frozenset,
+}
+_TOO_DEEP = f"plain data is nested at most {_MAX_DEPTH} deep; this is deeper"
 _TOO_MANY_KEYS = (
     f"a set or a dict of plain data has at most {_MAX_KEYS:,} entries; return a list of them"
 )
@@ -174,16 +184,22 @@ def _array_to_json(value: np.ndarray, arrays: list[Any]) -> Any:
 
 def _from_json(value: Any, depth: int, arrays: _Arrays) -> Any:
     if depth > _MAX_DEPTH:
-        raise PlainError(f"plain data is nested at most {_MAX_DEPTH} deep; this is deeper")
+        raise PlainError(_TOO_DEEP)
     if isinstance(value, list):
-        kinds = set(map(type, value))
-        if depth < _MAX_DEPTH and not {list, dict} & kinds:
-            return value
-        if depth + 2 < _MAX_DEPTH and kinds == {dict} and _are_rows(value):
-            return [tuple(row["tuple"]) for row in value]
-        return [_from_json(item, depth + 1, arrays) for item in value]
-    if not isinstance(value, dict):
-        return value
+        return _items_from_json(value, depth, arrays)
+    return _tagged_from_json(value, depth, arrays) if isinstance(value, dict) else value
+
+
+def _items_from_json(items: list[Any], depth: int, arrays: _Arrays) -> list[Any]:
+    kinds = set(map(type, items))
+    if depth < _MAX_DEPTH and not {list, dict} & kinds:
+        return items
+    if depth + 2 < _MAX_DEPTH and kinds == {dict} and _are_rows(items):
+        return [tuple(row["tuple"]) for row in items]
+    return [_from_json(item, depth + 1, arrays) for item in items]
+
+
+def _tagged_from_json(value: dict[str, Any], depth: int, arrays: _Arrays) -> Any:
     if len(value) != 1:
         raise PlainError(f"a tagged value has one tag, not {len(value)}")
     ((tag, body),) = value.items()
@@ -199,10 +215,9 @@ def _from_json(value: Any, depth: int, arrays: _Arrays) -> Any:
         raise PlainError(_TOO_MANY_KEYS)
     if tag == "dict":
         return {_from_json(k, depth + 1, arrays): _from_json(v, depth + 1, arrays) for k, v in body}
-    for kind in _COLLECTIONS:
-        if tag == kind.__name__:
-            return kind(_from_json(item, depth + 1, arrays) for item in body)
-    raise PlainError(f"{tag!r} is not a tag of plain data")
+    if tag not in _COLLECTIONS:
+        raise PlainError(f"{tag!r} is not a tag of plain data")
+    return _COLLECTIONS[tag](_from_json(item, depth + 1, arrays) for item in body)
 
 
 def _are_rows(value: list[dict[str, Any]]) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from peakmem.execute.host_memory import Handle, HostTier
+from peakmem.execute.host_memory import Handle, HostTier, Layout, layout_of, rebuild
 
 __all__ = ["FileLink", "Link", "Slot", "StreamLink", "View", "movable", "view_of"]
 
@@ -46,22 +46,14 @@ class View:
 
     #: The slot of its storage.
     slot: Slot
-    #: The tensor's dtype.
-    dtype: torch.dtype
-    #: Elements in the storage before its first one.
-    offset: int
-    #: The tensor's shape.
-    shape: torch.Size
-    #: Elements between neighbours in each dimension.
-    stride: tuple[int, ...]
+    #: How it lies in that storage.
+    layout: Layout
 
     def tensor(self) -> torch.Tensor:
         """Return the tensor. Raises RuntimeError while its bytes are on the host."""
-        storage = self.slot.storage
-        if storage is None:
+        if self.slot.storage is None:
             raise RuntimeError("backward asked for a saved tensor while its bytes were on the host")
-        empty = torch.empty(0, dtype=self.dtype, device=storage.device)
-        return empty.set_(storage, self.offset, self.shape, self.stride)
+        return rebuild(self.slot.flat(), self.layout)
 
 
 Slots = weakref.WeakValueDictionary[int, Slot]  # by the address of the storage
@@ -73,7 +65,7 @@ def view_of(tensor: torch.Tensor, slots: Slots) -> View:
     slot = slots.get(storage.data_ptr())
     if slot is None:
         slot = slots[storage.data_ptr()] = Slot(storage)
-    return View(slot, tensor.dtype, int(tensor.storage_offset()), tensor.shape, tensor.stride())
+    return View(slot, layout_of(tensor))
 
 
 def movable(slots: Slots, given: View | None, staying: set[int]) -> saved_tensors_hooks:

@@ -32,15 +32,22 @@ def same(expected: Any, got: Any) -> bool:
         return isinstance(got, (int, float)) and _same_floats(expected, got)
     if isinstance(expected, int):
         return isinstance(got, (int, float)) and expected == got
+    if isinstance(expected, (dict, list)):
+        return _same_items(expected, got, same)
+    return type(expected) is type(got) and expected == got
+
+
+def _same_items(
+    expected: dict[Any, Any] | list[Any], got: Any, equal: Callable[[Any, Any], bool]
+) -> bool:
+    """Whether another dict has the same keys and equal items, or another list equal ones."""
     if isinstance(expected, dict):
         return (
             isinstance(got, dict)
             and expected.keys() == got.keys()
-            and all(same(expected[key], got[key]) for key in expected)
+            and all(equal(expected[key], got[key]) for key in expected)
         )
-    if isinstance(expected, list):
-        return isinstance(got, list) and len(expected) == len(got) and all(map(same, expected, got))
-    return type(expected) is type(got) and expected == got
+    return isinstance(got, list) and len(expected) == len(got) and all(map(equal, expected, got))
 
 
 def whole(equal: Callable[[Any, Any], bool] = same) -> Callable[[Any, Any], bool]:
@@ -60,18 +67,8 @@ def close(relative: float, absolute: float = 0.0) -> Callable[[Any, Any], bool]:
 
     def equal(expected: Any, got: Any) -> bool:
         expected, got = _unwrap(expected), _unwrap(got)
-        if isinstance(expected, dict):
-            return (
-                isinstance(got, dict)
-                and expected.keys() == got.keys()
-                and all(equal(expected[key], got[key]) for key in expected)
-            )
-        if isinstance(expected, list):
-            return (
-                isinstance(got, list)
-                and len(expected) == len(got)
-                and all(map(equal, expected, got))
-            )
+        if isinstance(expected, (dict, list)):
+            return _same_items(expected, got, equal)
         if isinstance(expected, (int, float)) and isinstance(got, (int, float)):
             return same(expected, got) or math.isclose(
                 expected, got, rel_tol=relative, abs_tol=absolute

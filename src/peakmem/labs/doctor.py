@@ -10,16 +10,10 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from peakmem.core.units import GiB, both
-from peakmem.labs.session import HIDDEN_MODULES
+from peakmem.labs.session import GPU_EXERCISES, HIDDEN_MODULES
 
-__all__ = ["GPU_EXERCISES", "Check", "check_machine", "labs_here"]
+__all__ = ["Check", "check_machine", "labs_here"]
 
-# Exercises that only a CUDA GPU can run; elsewhere their points leave the total.
-GPU_EXERCISES: dict[str, str] = {
-    "lab04_checkpointing": "lab04-gpu_tradeoff",
-    "lab06_swap": "lab06-gpu_overlap",
-    "lab07_mixed_precision": "lab07-gpu_speed",
-}
 _OLDEST, _NEWEST = (3, 11), (3, 13)
 _PACKAGES = {
     "torch": "2.8",

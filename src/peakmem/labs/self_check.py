@@ -147,29 +147,37 @@ def _failure(
     except RanksTimeout as error:
         return _Failure(case.hint, f"{str(error)[:1].upper()}{str(error)[1:]}", stuck=True)
     except Exception as error:  # a student's code may raise anything
-        if is_unwritten(error):
-            missing = _raised_in(error, target)
-            return _Failure("", f"{missing} is not written yet.", missing)
-        if case.raises is not None and raised_type(error) == case.raises.__name__:
-            return None
-        raised = _raised(error)
-        expected = case.raises.__name__ if case.raises else show(as_sent(case.expected))
-        said = f"Expected {expected}, but your function raised {raised}"
-        if "'NoneType'" in str(error):  # as in whatever takes the result of a missing return
-            said += f". {_NO_RETURN}"
-        if isinstance(error, serialization.PlainError):  # by `as_sent`: the function has returned
-            said = f"Expected {expected}, but your result can't be graded: {error}."
-        if isinstance(error, RankError) and error.function:  # ranks that differ raise it in turn
-            return _Failure(case.hint, said, error=f"{error.kind} in {error.function}")
-        return _Failure(case.hint, said, error=raised)
+        return _of_exception(error, target, case)
     for number, (argument, there) in enumerate(zip(case.args, before, strict=True), 1):
         if there is not None and _bytes(argument) != there:
             return _Failure("", f"Your function changed its argument number {number} in place.")
     if case.raises is not None:
         return _Failure(case.hint, f"Expected a {case.raises.__name__}, but got {show(got)}.")
     expected = as_sent(case.expected)
-    if equal(expected, got):
+    return None if equal(expected, got) else _of_value(expected, got, case, equal)
+
+
+def _of_exception(error: Exception, target: Callable[..., Any], case: Case) -> _Failure | None:
+    """What is wrong with an exception of the function, or of its result's encoding."""
+    if is_unwritten(error):
+        missing = _raised_in(error, target)
+        return _Failure("", f"{missing} is not written yet.", missing)
+    if case.raises is not None and raised_type(error) == case.raises.__name__:
         return None
+    raised = _raised(error)
+    expected = case.raises.__name__ if case.raises else show(as_sent(case.expected))
+    said = f"Expected {expected}, but your function raised {raised}"
+    if "'NoneType'" in str(error):  # as in whatever takes the result of a missing return
+        said += f". {_NO_RETURN}"
+    if isinstance(error, serialization.PlainError):  # by `as_sent`: the function has returned
+        said = f"Expected {expected}, but your result can't be graded: {error}."
+    if isinstance(error, RankError) and error.function:  # ranks that differ raise it in turn
+        return _Failure(case.hint, said, error=f"{error.kind} in {error.function}")
+    return _Failure(case.hint, said, error=raised)
+
+
+def _of_value(expected: Any, got: Any, case: Case, equal: Callable[[Any, Any], bool]) -> _Failure:
+    """What is wrong with a value that differs from the expected one."""
     wrong = case.wrong.items()
     known = next((text for value, text in wrong if same(value, got) or equal(value, got)), "")
     asked, answered = differing(expected, got, equal)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
-__all__ = ["GPU_LABS", "HIDDEN_MODULES", "lab", "lift_refusals", "refusals_lifted"]
+__all__ = ["GPU_EXERCISES", "HIDDEN_MODULES", "lab", "lift_refusals", "refusals_lifted"]
 
 # Modules that hold the answers of a lab. The grader's sandbox hides the same ones for real, and
 # modules that import one of them can't be imported there either.
@@ -45,8 +45,12 @@ HIDDEN_MODULES: dict[str, tuple[str, ...]] = {
     "lab10_attention": ("peakmem.measure.snapshot", "peakmem.predict.roofline"),
 }
 
-# Labs with an exercise that needs a GPU.
-GPU_LABS = ("lab04_checkpointing", "lab06_swap", "lab07_mixed_precision")
+# Exercises that only a CUDA GPU can run; elsewhere their points leave the total.
+GPU_EXERCISES: dict[str, str] = {
+    "lab04_checkpointing": "lab04-gpu_tradeoff",
+    "lab06_swap": "lab06-gpu_overlap",
+    "lab07_mixed_precision": "lab07-gpu_speed",
+}
 
 
 class Refusal(importlib.abc.MetaPathFinder):
@@ -108,5 +112,5 @@ def _device(name: str) -> str:
         gib = torch.cuda.get_device_properties(0).total_memory / 2**30
         return f"{torch.cuda.get_device_name(0)}, {gib:.1f} GiB. Measurements use the GPU."
     apple = "; Apple's GPU is not used" if torch.backends.mps.is_available() else ""
-    left_out = " Exercises marked GPU are left out of your total." if name in GPU_LABS else ""
+    left_out = " Exercises marked GPU are left out of your total." if name in GPU_EXERCISES else ""
     return f"the CPU (no CUDA GPU here{apple}).{left_out}"

@@ -56,7 +56,7 @@ def _stage(
                 "tensor; let every stage return one"
             )
     output_bytes = max(meter.live_bytes - meter.baseline_bytes, 0)
-    forward_extra = meter.peak_bytes - meter.baseline_bytes - output_bytes
+    forward_extra = meter.rise_bytes - output_bytes
     leaf = x.detach().requires_grad_(x.requires_grad)
     held = leaf.clone()
     wanted = [*([leaf] if x.requires_grad else []), *parameters]
@@ -64,7 +64,7 @@ def _stage(
     with MemoryMeter(x.device, history=False).track(held) as meter:
         kept = stage(held)
         saved_bytes = max(meter.live_bytes - meter.baseline_bytes, output_bytes)
-        keep_extra = max(meter.peak_bytes - meter.baseline_bytes - saved_bytes, 0)
+        keep_extra = max(meter.rise_bytes - saved_bytes, 0)
         if kept.requires_grad:
             gradient = torch.ones_like(kept)
             meter.begin_again()

@@ -110,6 +110,11 @@ class MemoryMeter:
         return self._memory.read()[0] if self._final_bytes is None else self._final_bytes
 
     @property
+    def rise_bytes(self) -> int:
+        """The peak beyond the bytes live when the block began."""
+        return self.peak_bytes - self.baseline_bytes
+
+    @property
     def timeline(self) -> list[tuple[str, int]]:
         """Each event with the bytes live right after it: "start", every operator, "end"."""
         return self._kept().events

@@ -60,8 +60,33 @@ def _build(
     family: Any, settings: Any, config: ModelConfig, recipe: Recipe, device: torch.device
 ) -> Callable[[], None]:
     formats = recipe.formats
+    model = _model(family, settings, config, recipe)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    masters = trained
+    if formats.master:
+        masters = [p.detach().to(_DTYPES[str(formats.master)]) for p in trained]
+    optimizer = _OPTIMIZERS[recipe.optimizer](masters, **_implementation(recipe))
+    batches = [_batch(config, recipe, device) for _ in range(recipe.micro_batches)]
+
+    def step() -> None:
+        model.zero_grad()
+        for batch in batches:
+            with torch.autocast("cpu", _DTYPES[formats.compute], enabled=formats.autocast):
+                loss = model(**batch).loss
+            (loss / len(batches)).backward()
+        if formats.master:
+            _pass_gradients(trained, masters)
+        optimizer.step()
+        if formats.master:
+            _take_weights(trained, masters)
+
+    return step
+
+
+def _model(family: Any, settings: Any, config: ModelConfig, recipe: Recipe) -> Any:
+    """The model as the recipe trains it: its dropout, adapters and checkpointing."""
     settings.use_cache = False
-    model = family._from_config(settings, dtype=_DTYPES[formats.weights])
+    model = family._from_config(settings, dtype=_DTYPES[recipe.formats.weights])
     model.train()
     if "image_size" not in config.values:
         _require_positions(model, config.source, recipe.sequence)
@@ -73,38 +98,29 @@ def _build(
         adapt(model, recipe)
     if recipe.checkpointing == "full":
         model.gradient_checkpointing_enable({"use_reentrant": False})
-    trained = [p for p in model.parameters() if p.requires_grad]
-    masters: list[Any] = trained
-    if formats.master:
-        masters = [p.detach().to(_DTYPES[str(formats.master)]) for p in trained]
-    how = {} if recipe.implementation is None else {"foreach": recipe.implementation == "foreach"}
+    return model
+
+
+def _implementation(recipe: Recipe) -> dict[str, bool]:
+    """The option of torch's optimizers that chooses the recipe's implementation."""
+    if recipe.implementation is None:
+        return {}
     if recipe.implementation == "fused":
-        how = {"fused": True}
-    optimizer = _OPTIMIZERS[recipe.optimizer](masters, **how)
-    batches = [_batch(config, recipe, device) for _ in range(recipe.micro_batches)]
-
-    def step() -> None:
-        model.zero_grad()
-        for batch in batches:
-            with torch.autocast("cpu", _DTYPES[formats.compute], enabled=formats.autocast):
-                loss = model(**batch).loss
-            (loss / len(batches)).backward()
-        if masters is not trained:
-            _pass_gradients(trained, masters)
-        optimizer.step()
-        if masters is not trained:
-            with torch.no_grad():
-                for parameter, master in zip(trained, masters, strict=True):
-                    parameter.copy_(master)
-                    master.grad = None
-
-    return step
+        return {"fused": True}
+    return {"foreach": recipe.implementation == "foreach"}
 
 
 def _pass_gradients(trained: list[nn.Parameter], masters: list[Tensor]) -> None:
     for parameter, master in zip(trained, masters, strict=True):
         if parameter.grad is not None:
             master.grad = parameter.grad.to(master.dtype)
+
+
+@torch.no_grad()
+def _take_weights(trained: list[nn.Parameter], masters: list[Tensor]) -> None:
+    for parameter, master in zip(trained, masters, strict=True):
+        parameter.copy_(master)
+        master.grad = None
 
 
 def _set_dropout(model: nn.Module, probability: float) -> None:

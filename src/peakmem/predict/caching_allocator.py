@@ -23,6 +23,7 @@ _SMALL = MiB  # the largest request for small segments; the rest in others must 
 _SMALL_SEGMENT, _LARGE_SEGMENT = 2 * MiB, 20 * MiB
 _OWN_SEGMENT = 10 * MiB  # requests from this size on get a segment of their own
 _ROUND_SEGMENT = 2 * MiB
+_LATE = ("optimizer_state", "master")  # owners of what the optimizer allocates when it first runs
 
 
 @dataclass(eq=False, slots=True)
@@ -135,12 +136,11 @@ def replay(ledger: Ledger, steps: int = 3) -> Replay:
     """
     allocator = CachingAllocator()
     lasting = [t for t in ledger.tensors if t.birth == 0 and t.death == len(ledger.events) - 1]
-    late = {id(t) for t in lasting if t.owner in ("optimizer_state", "master")}
     passing = _by_event(ledger, {id(t) for t in lasting})
     optimizer = next((i for i, e in enumerate(ledger.events) if e.phase == "optimizer"), 0)
-    for tensor in lasting:
-        if id(tensor) not in late and tensor.bytes:
-            allocator.allocate(tensor.bytes)
+    late = [t.bytes for t in lasting if t.bytes and t.owner in _LATE]
+    for n_bytes in (t.bytes for t in lasting if t.bytes and t.owner not in _LATE):
+        allocator.allocate(n_bytes)
     allocated, places = allocator.allocated_bytes, dict[int, int]()
     before: list[tuple[int, int]] = []
     for step in range(steps):
@@ -150,9 +150,8 @@ def replay(ledger: Ledger, steps: int = 3) -> Replay:
         before = free
         for event, (births, deaths) in enumerate(passing):
             if step == 0 and event == optimizer:
-                for tensor in lasting:
-                    if id(tensor) in late and tensor.bytes:
-                        allocator.allocate(tensor.bytes)
+                for n_bytes in late:
+                    allocator.allocate(n_bytes)
             for tensor in births:
                 places[id(tensor)] = allocator.allocate(tensor.bytes)
             allocated = max(allocated, allocator.allocated_bytes)

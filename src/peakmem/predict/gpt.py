@@ -40,31 +40,12 @@ class Transformer(Layers):
             x = self._dropout("embedding.", x)  # (B, T, D)
             return self._ended(self._stack(x))
 
-    def _ended(self, x: Value) -> Value:
-        if not self.stage.is_last:
-            return x
-        return self._within("final_norm", self._norm, "final_norm", x)
-
     def _looked_up(self, table: Value, size: tuple[int, ...]) -> Value:  # (1, T, D)
         self.tape.event("numbers of positions")
         numbers = self.tape.make("numbers of positions", size[:2], "int64")
         operands = {"table": table, "indices": numbers}
         rule = self.profile.rules["embedding"]
         return self.tape.apply("positions", rule, operands, size, self.high)
-
-    def _block(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
-        with self.tape.holding(x) as names:
-            h = self._within("layer_norms", self._norm, f"{prefix}norm1", x)
-            attended = self._add(
-                f"{prefix}attended",
-                x,
-                self._within("attention", self._attention, f"{prefix}attention.", h),
-            )
-            names.append(attended)
-            h = self._within("layer_norms", self._norm, f"{prefix}norm2", attended)
-            return self._add(
-                f"{prefix}out", attended, self._within("mlp", self._mlp, f"{prefix}mlp.", h)
-            )
 
     def _mlp(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
         with self.tape.holding(x):

@@ -58,8 +58,11 @@ class Layers(ABC):
         """Run the stage's layers: tokens (B, T), or a stage's output (B, T, D) -> (B, T, D)."""
 
     @abstractmethod
-    def _block(self, prefix: str, x: Value) -> Value:
-        """Run one layer, (B, T, D) -> (B, T, D)."""
+    def _norm(self, name: str, x: Value) -> Value: ...
+    @abstractmethod
+    def _attention(self, prefix: str, x: Value) -> Value: ...
+    @abstractmethod
+    def _mlp(self, prefix: str, x: Value) -> Value: ...
 
     def hidden(self, start: Value) -> Value:
         """Run a stage that isn't the last; return the output that it sends to the next stage."""
@@ -163,6 +166,19 @@ class Layers(ABC):
                 x = self._block(f"blocks.{layer}.", x)
         return x
 
+    def _block(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
+        with self.tape.holding(x) as names:
+            h = self._within("layer_norms", self._norm, f"{prefix}norm1", x)
+            branch = self._within("attention", self._attention, f"{prefix}attention.", h)
+            x = self._add(f"{prefix}attended", x, branch)
+            names.append(x)
+            h = self._within("layer_norms", self._norm, f"{prefix}norm2", x)
+            return self._add(f"{prefix}out", x, self._within("mlp", self._mlp, f"{prefix}mlp.", h))
+
+    def _ended(self, x: Value) -> Value:
+        """Run the norm behind the last stage's layers."""
+        return self._within("final_norm", self._norm, "final_norm", x) if self.stage.is_last else x
+
     def _head(self, h: Value, length: int) -> Value:
         table = "token_embedding.weight" if self.shape.tied else "head.weight"
         size = (h.shape[0], length, self.shape.vocab)
@@ -253,9 +269,9 @@ class Layers(ABC):
 
     # Operators on one or two tensors of a size.
 
-    def _map(self, name: str, rule: str, x: Value, dtype: str = "") -> Value:
+    def _map(self, name: str, rule: str, x: Value) -> Value:
         """Run an operator whose result has the shape of x."""
-        return self.tape.apply(name, self.profile.rules[rule], {"x": x}, x.shape, dtype or x.dtype)
+        return self.tape.apply(name, self.profile.rules[rule], {"x": x}, x.shape, x.dtype)
 
     def _add(self, name: str, x: Value, branch: Value) -> Value:
         rule = self.profile.rules["add"]

@@ -31,10 +31,7 @@ class Llama(Layers):
             names.append(self.tape.make("positions", (1, self.recipe.sequence), "int64"))
             self._cos, self._sin = (self._rotation(part) for part in ("cosine", "sine"))
             names += [self._cos, self._sin]
-            x = self._stack(x)
-            return (
-                self._within("final_norm", self._norm, "final_norm", x) if self.stage.is_last else x
-            )
+            return self._ended(self._stack(x))
 
     def _rotation(self, name: str) -> Value:
         width = self.shape.attention_width // self.shape.n_heads
@@ -42,19 +39,6 @@ class Llama(Layers):
         table = self.tape.make(name, (1, self.recipe.sequence, width), self.high)
         table.requires_grad = False
         return table
-
-    def _block(self, prefix: str, x: Value) -> Value:  # (B, T, D) -> (B, T, D)
-        with self.tape.holding(x) as names:
-            h = self._within("layer_norms", self._norm, f"{prefix}norm1", x)
-            x = self._add(
-                f"{prefix}attended",
-                x,
-                self._within("attention", self._attention, f"{prefix}attention.", h),
-            )
-            names.append(x)
-            h = self._within("layer_norms", self._norm, f"{prefix}norm2", x)
-            branch = self._within("mlp", self._mlp, f"{prefix}mlp.", h)
-            return self._add(f"{prefix}out", x, branch)
 
     @property
     def _upcasts_logits(self) -> bool:

@@ -32,10 +32,13 @@ from peakmem.core.errors import NotDefined, RankError
 
 __all__ = [
     "MARK",
+    "Calls",
     "Namespace",
+    "Outcomes",
     "as_sent",
     "call_each",
     "call_probe",
+    "calling",
     "describe",
     "earlier_objects_set_aside",
     "is_mark",
@@ -47,6 +50,9 @@ __all__ = [
 
 MARK = "ranks"  # key of a probe's reports that its ranks are waiting: "ready", then "done"
 _ATOMS = {bool, int, float, str, type(None)}  # immutable plain data
+
+Calls = Sequence[Sequence[Any]]  # the arguments of each call
+Outcomes = list[tuple[Any, ...]]  # what `call_each` returns
 
 
 class Namespace:
@@ -71,9 +77,7 @@ class Namespace:
             ) from None
 
 
-def call_each(
-    function: Callable[..., Any], calls: Sequence[Sequence[Any]]
-) -> list[tuple[Any, ...]]:
+def call_each(function: Callable[..., Any], calls: Calls) -> Outcomes:
     """Call `function(*arguments)` for each item of `calls`; return one outcome per call, in order.
 
     An outcome is ("value", result), ("raised", type's name, message), or ("changed", i) if the
@@ -85,6 +89,19 @@ def call_each(
     [('value', 0.5), ('raised', 'ZeroDivisionError', 'division by zero')]
     """
     return [_outcome(function, list(arguments)) for arguments in calls]
+
+
+def calling(name: str) -> Callable[[Namespace, Calls], Outcomes]:
+    """Return a probe that calls the student's function of this name, as `call_each` does.
+
+    >>> calling("double")(Namespace({"double": lambda x: 2 * x}), [(4,)])
+    [('value', 8)]
+    """
+
+    def probe(student: Namespace, calls: Calls) -> Outcomes:
+        return call_each(getattr(student, name), calls)
+
+    return probe
 
 
 def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, ...]:

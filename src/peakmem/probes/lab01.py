@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Calls, Namespace, Outcomes, call_each, calling
 from peakmem.probes.conversions import refused
 from peakmem.probes.leak import measured_run
 
@@ -31,18 +31,9 @@ __all__ = [
     "update_lost",
 ]
 
-Calls = Sequence[Sequence[Any]]
-Outcomes = list[tuple[Any, ...]]
 
-
-def integer_value(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `integer_value(bits, width, encoding)` for each of `calls`, as `call_each` does."""
-    return call_each(student.integer_value, calls)
-
-
-def fixed_point_value(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `fixed_point_value(bits, width, fraction_bits)` for each of `calls`."""
-    return call_each(student.fixed_point_value, calls)
+integer_value = calling("integer_value")  # (bits, width, encoding)
+fixed_point_value = calling("fixed_point_value")  # (bits, width, fraction_bits)
 
 
 def decode_fp32(student: Namespace, calls: Calls) -> Outcomes:
@@ -57,9 +48,7 @@ def encode_fp32(student: Namespace, calls: Calls) -> Outcomes:
         return call_each(student.encode_fp32, calls)
 
 
-def format_limits(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `format_limits(exponent_bits, mantissa_bits)` for each of `calls`."""
-    return call_each(student.format_limits, calls)
+format_limits = calling("format_limits")  # (exponent_bits, mantissa_bits)
 
 
 def to_bf16(student: Namespace, calls: Calls) -> Outcomes:
@@ -83,14 +72,8 @@ def decode_e4m3(student: Namespace, calls: Calls) -> Outcomes:
         return call_each(student.decode_e4m3, calls)
 
 
-def stall_value(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `stall_value(step, exponent_bits, mantissa_bits)` for each of `calls`."""
-    return call_each(student.stall_value, calls)
-
-
-def update_lost(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `update_lost(param, update, exponent_bits, mantissa_bits)` for each of `calls`."""
-    return call_each(student.update_lost, calls)
+stall_value = calling("stall_value")  # (step, exponent_bits, mantissa_bits)
+update_lost = calling("update_lost")  # (param, update, exponent_bits, mantissa_bits)
 
 
 def careful_sum(student: Namespace, arrays: Sequence[NDArray[np.float16]]) -> list[dict[str, Any]]:

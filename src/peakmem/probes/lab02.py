@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
 
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Calls, Namespace, Outcomes, call_each, calling
 from peakmem.probes.leak import measured_run
 
 __all__ = [
@@ -31,21 +31,9 @@ __all__ = [
 
 LEAK_LAYERS = 4  # linear layers of the model of find_the_leak
 
-Calls = Sequence[Sequence[Any]]
-Outcomes = list[tuple[Any, ...]]
 
-
-def weight_bytes(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `weight_bytes(n_params, dtype)` for each of `calls`, as `call_each` does."""
-    return call_each(student.weight_bytes, calls)
-
-
-def gpt_parameters(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `gpt_parameters(n_layers, d_model, vocab, context, tied)` for each of `calls`.
-
-    The last three are optional.
-    """
-    return call_each(student.gpt_parameters, calls)
+weight_bytes = calling("weight_bytes")  # (n_params, dtype)
+gpt_parameters = calling("gpt_parameters")  # (n_layers, d_model[, vocab, context, tied])
 
 
 def inconsistent_rows(student: Namespace, calls: Calls) -> Outcomes:
@@ -69,27 +57,11 @@ def activation_elements(student: Namespace, calls: Calls) -> Outcomes:
     return call_each(lambda op, dims: function(op, **dims), calls)
 
 
-def boundary_bytes(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `boundary_bytes(n_layers, tokens, d_model, bytes_per_element)` for each of `calls`."""
-    return call_each(student.boundary_bytes, calls)
-
-
-def layer_activation_bytes(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `layer_activation_bytes(seq, batch, d_model, n_heads, attention)` for each of `calls`.
-
-    The last one is optional.
-    """
-    return call_each(student.layer_activation_bytes, calls)
-
-
-def lifetimes(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `lifetimes(graph, training)` for each of `calls`."""
-    return call_each(student.lifetimes, calls)
-
-
-def live_bytes(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `live_bytes(tensors, n_steps)` for each of `calls`."""
-    return call_each(student.live_bytes, calls)
+boundary_bytes = calling("boundary_bytes")  # (n_layers, tokens, d_model, bytes_per_element)
+# (seq, batch, d_model, n_heads[, attention])
+layer_activation_bytes = calling("layer_activation_bytes")
+lifetimes = calling("lifetimes")  # (graph, training)
+live_bytes = calling("live_bytes")  # (tensors, n_steps)
 
 
 def largest_batch(student: Namespace, calls: Calls) -> Outcomes:

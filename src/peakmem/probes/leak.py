@@ -6,7 +6,7 @@ import gc
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from peakmem.probes import earlier_objects_set_aside
+from peakmem.probes.metering import with_rises
 
 __all__ = ["measured_run"]
 
@@ -31,15 +31,4 @@ def measured_run(
     if warm_up is not None:
         work(function, **{**sizes, **warm_up})
         gc.collect(1)
-    if not metered:
-        return {"results": work(function, **sizes)}
-    from peakmem.measure.meter import MemoryMeter  # late, so that other probes don't load torch
-
-    meter = MemoryMeter("cpu", count_numpy=True, history=False)
-    with earlier_objects_set_aside(), meter:
-        results = work(function, **sizes)
-    return {
-        "results": results,
-        "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
-        "numpy_rise_bytes": meter.numpy_peak_bytes,
-    }
+    return with_rises(lambda: {"results": work(function, **sizes)}, metered=metered)

@@ -72,7 +72,7 @@ def metered(
         _let_go(keep)
     return {
         **found,
-        "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
+        "rise_bytes": meter.rise_bytes,
         "held_bytes": meter.live_bytes - meter.baseline_bytes,
         "sent_bytes": sent_since(before),
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 from peakmem.core.units import both
 from peakmem.predict.model_states import model_states
+from peakmem.show.step_report import head, row
 from peakmem.specs.families import read_parameters, step_shape
 from peakmem.specs.ledger import Owner
 from peakmem.specs.model_config import read_config
@@ -94,10 +95,10 @@ class ConfigReport:
 
     def state_lines(self, memory_bytes: int | None) -> Iterator[str]:
         """Yield the bytes of weights, gradients and optimizer state."""
-        yield f"{f'{self.recipe.precision}, {self.recipe.optimizer}':<28}{'bytes':>20}"
+        yield head(f"{self.recipe.precision}, {self.recipe.optimizer}")
         for owner, n_bytes in self.states.items():
-            yield f"  {owner.replace('_', ' '):<26}{n_bytes:>20,}  {both(n_bytes)}"
-        yield f"  {'total':<26}{self.state_bytes:>20,}  {both(self.state_bytes)}"
+            yield row(owner.replace("_", " "), n_bytes)
+        yield row("total", self.state_bytes)
         yield ""
         yield from self.notes(memory_bytes)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from peakmem.core.units import both
 from peakmem.predict.fit import Fit
+from peakmem.show.cli.estimate_report import NOT_COUNTED
 from peakmem.show.cli.terminal import tell
 from peakmem.show.picture import save_ledger
-from peakmem.show.step_report import TABLES, fit_line, owner_lines, process_lines
+from peakmem.show.step_report import board_line, fit_line, peak_lines
 from peakmem.specs.hardware import BOARDS, Accelerator, smallest_board
 from peakmem.specs.model_config import read_config
 from peakmem.specs.recipes import Recipe
@@ -49,30 +49,18 @@ def print_config_trace(
         }
         print(json.dumps(figures, indent=2))
     elif quiet:
-        tell(fit_line(fit))
+        tell(fit_line(fit.margin_bytes, fit.excess_bytes))
     else:
-        table = list(TABLES[by](fit.ledger))
-        tell(*_lines(name, config.model_type, fit, table, was_chosen=device is None))
+        tell(*_lines(name, config.model_type, fit, by, was_chosen=device is None))
     return 0 if fit.fits else 1
 
 
-def _lines(
-    name: str, model_type: str, fit: Fit, table: list[str], *, was_chosen: bool
-) -> Iterator[str]:
+def _lines(name: str, model_type: str, fit: Fit, by: str, *, was_chosen: bool) -> Iterator[str]:
     device = fit.device
     yield f"{name}: one step of a {model_type}, traced on {device.name or 'one device'}"
     yield ""
-    yield f"{'at the peak, on one device':<28}{'bytes':>20}"
-    yield from owner_lines(fit.ledger)
-    memory = f"memory of {device.name}" if device.name else "memory given"
-    yield f"  {memory:<26}{device.memory_bytes:>20,}  {both(device.memory_bytes)}"
-    yield ""
-    yield from [*table, ""] if table else []
-    yield f"The peak occurs in the {fit.ledger.peak_phase} phase."
-    yield from process_lines(fit)
-    yield fit_line(fit)
-    if was_chosen and fit.fits:
-        yield f"{device.name} is the smallest listed board that holds this step."
-    elif was_chosen:
-        yield f"No listed board holds this step; {device.name} is the largest."
-    yield "Not counted: other libraries' workspaces, and scratch memory inside an operator."
+    yield from peak_lines(fit, by)
+    yield fit_line(fit.margin_bytes, fit.excess_bytes)
+    if was_chosen:
+        yield board_line(device, "this step", fits=fit.fits)
+    yield NOT_COUNTED

@@ -9,6 +9,7 @@ from typing import Any
 from peakmem.core.units import both
 from peakmem.predict.fit import CONTEXT_BYTES
 from peakmem.predict.inference import Inference
+from peakmem.show.step_report import board_line, fit_line, head, memory_row, row
 from peakmem.specs.hardware import BOARDS, Accelerator, smallest_board
 
 __all__ = ["InferenceReport"]
@@ -60,12 +61,7 @@ class InferenceReport:
     @property
     def fit_line(self) -> str:
         """A sentence that says whether the model fits."""
-        excess = self.process_bytes[0] - self.device.memory_bytes
-        if self.margin_bytes >= 0:
-            return f"It fits, with at least {both(self.margin_bytes)} to spare."
-        if excess <= 0:
-            return f"It may not fit: it needs up to {both(-self.margin_bytes)} more."
-        return f"It doesn't fit: it needs at least {both(excess)} more."
+        return fit_line(self.margin_bytes, self.process_bytes[0] - self.device.memory_bytes)
 
     @property
     def notes(self) -> list[str]:
@@ -97,23 +93,18 @@ class InferenceReport:
         sequences = "1 sequence" if serving.batch == 1 else f"{serving.batch} sequences"
         yield f"{sequences} of {serving.context} tokens, in {serving.dtype}"
         yield ""
-        yield f"{'on one device':<28}{'bytes':>20}"
+        yield head("on one device")
         for owner, n_bytes in self.found.by_owner().items():
-            name = {"kv_cache": "KV cache"}.get(owner, owner)
-            yield f"  {name:<26}{n_bytes:>20,}  {both(n_bytes)}"
-        yield f"  {'total':<26}{self.found.bytes:>20,}  {both(self.found.bytes)}"
-        memory = f"memory of {self.device.name}" if self.device.name else "memory given"
-        n_bytes = self.device.memory_bytes
-        yield f"  {memory:<26}{n_bytes:>20,}  {both(n_bytes)}"
+            yield row({"kv_cache": "KV cache"}.get(owner, owner), n_bytes)
+        yield row("total", self.found.bytes)
+        yield memory_row(self.device)
         yield ""
         low, high = self.process_bytes
         if high > low:
             yield f"The process takes {both(low)} to {both(high)} with CUDA's context and cuBLAS."
         yield self.fit_line
-        if self.was_chosen and self.margin_bytes >= 0:
-            yield f"{self.device.name} is the smallest listed board that holds it."
-        elif self.was_chosen:
-            yield f"No listed board holds it; {self.device.name} is the largest."
+        if self.was_chosen:
+            yield board_line(self.device, "it", fits=self.margin_bytes >= 0)
         yield f"Largest batch of {serving.context}-token sequences that fits: {self.largest_batch}."
         yield from self.notes
 

@@ -10,24 +10,46 @@ from peakmem.core.units import both
 from peakmem.predict.estimate import Estimate
 from peakmem.predict.fit import CONTEXT_BYTES, Fit
 from peakmem.predict.suggestions import largest_batch, suggest
+from peakmem.show.cli.step import GIVEN
+from peakmem.specs.hardware import Accelerator
 from peakmem.specs.ledger import Ledger
 
 __all__ = [
     "TABLES",
     "batch_line",
+    "board_line",
     "fit_line",
+    "head",
     "layer_lines",
+    "memory_row",
     "owner_lines",
-    "process_lines",
+    "peak_lines",
+    "row",
     "verdict_lines",
 ]
+
+
+def head(what: str, width: int = 26) -> str:
+    """Return the first line of a table of bytes; `what` says what its rows are."""
+    return f"{what:<{width + 2}}{'bytes':>20}"
+
+
+def row(name: str, n_bytes: int, width: int = 26) -> str:
+    """Return a line of a table of bytes."""
+    return f"  {name:<{width}}{n_bytes:>20,}  {both(n_bytes)}"
+
+
+def memory_row(device: Accelerator) -> str:
+    """Return the line with a device's memory, which the user may have given."""
+    given = device.memory.source == GIVEN or not device.name
+    return row("memory given" if given else f"memory of {device.name}", device.memory_bytes)
 
 
 def owner_lines(ledger: Ledger) -> Iterator[str]:
     """Yield the bytes live at the peak by owner, and their sum."""
     for owner, n_bytes in ledger.by_owner().items():
-        yield f"  {owner.replace('_', ' '):<26}{n_bytes:>20,}  {both(n_bytes)}"
-    yield f"  {'peak':<26}{ledger.peak_bytes:>20,}  {both(ledger.peak_bytes)}"
+        yield row(owner.replace("_", " "), n_bytes)
+    yield row("peak", ledger.peak_bytes)
 
 
 def layer_lines(ledger: Ledger) -> Iterator[str]:
@@ -44,9 +66,9 @@ def layer_lines(ledger: Ledger) -> Iterator[str]:
         for n_bytes, alike in groupby(by_layer, key=by_layer.__getitem__)
     } | {"outside any layer": outside}
     width = max(26, *map(len, rows))
-    yield f"{'by layer':<{width + 2}}{'bytes':>20}"
+    yield head("by layer", width)
     for name, n_bytes in rows.items():
-        yield f"  {name:<{width}}{n_bytes:>20,}  {both(n_bytes)}"
+        yield row(name, n_bytes, width)
 
 
 def module_lines(ledger: Ledger) -> Iterator[str]:
@@ -64,9 +86,9 @@ def module_lines(ledger: Ledger) -> Iterator[str]:
     if set(rows) <= {"in no module"}:
         return
     width = max(26, *map(len, rows))
-    yield f"{'the same by module':<{width + 2}}{'bytes':>20}"
-    for name, n_bytes in sorted(rows.items(), key=lambda row: -row[1]):
-        yield f"  {name:<{width}}{n_bytes:>20,}  {both(n_bytes)}"
+    yield head("the same by module", width)
+    for name, n_bytes in sorted(rows.items(), key=lambda item: -item[1]):
+        yield row(name, n_bytes, width)
 
 
 #: By the name that --by takes: what yields the table of a ledger.
@@ -83,6 +105,18 @@ def _range(layers: list[str]) -> str:
     return f"{layers[0]} to {last.removeprefix(f'{before}.')}, each"
 
 
+def peak_lines(found: Fit, by: str) -> Iterator[str]:
+    """Yield the bytes at the peak by owner and by layer or module, and the whole process's."""
+    yield head("at the peak, on one device")
+    yield from owner_lines(found.ledger)
+    yield memory_row(found.device)
+    yield ""
+    if table := list(TABLES[by](found.ledger)):
+        yield from (*table, "")
+    yield f"The peak occurs in the {found.ledger.peak_phase} phase."
+    yield from process_lines(found)
+
+
 def process_lines(found: Fit) -> Iterator[str]:
     """Yield the memory on top of the peak; nothing on a device that shares the host's memory."""
     if found.device.unified:
@@ -96,13 +130,23 @@ def process_lines(found: Fit) -> Iterator[str]:
     )
 
 
-def fit_line(found: Fit) -> str:
-    """Return a sentence that says whether the whole process fits."""
-    if found.fits:
-        return f"It fits, with at least {both(found.margin_bytes)} to spare."
-    if found.excess_bytes:
-        return f"It doesn't fit: it needs at least {both(found.excess_bytes)} more."
-    return f"It may not fit: it needs up to {both(-found.margin_bytes)} more."
+def fit_line(margin_bytes: int, excess_bytes: int) -> str:
+    """Return a sentence that says whether the whole process fits.
+
+    The margin is what the most that it takes leaves; the excess, what even the least lacks.
+    """
+    if margin_bytes >= 0:
+        return f"It fits, with at least {both(margin_bytes)} to spare."
+    if excess_bytes > 0:
+        return f"It doesn't fit: it needs at least {both(excess_bytes)} more."
+    return f"It may not fit: it needs up to {both(-margin_bytes)} more."
+
+
+def board_line(device: Accelerator, what: str, *, fits: bool) -> str:
+    """Return a sentence on the board that was chosen because the user named none."""
+    if fits:
+        return f"{device.name} is the smallest listed board that holds {what}."
+    return f"No listed board holds {what}; {device.name} is the largest."
 
 
 def batch_line(found: Estimate) -> str:
@@ -113,7 +157,7 @@ def batch_line(found: Estimate) -> str:
 
 def verdict_lines(found: Estimate) -> Iterator[str]:
     """Yield whether the step fits and, if it doesn't, changes that would make it fit."""
-    yield fit_line(found)
+    yield fit_line(found.margin_bytes, found.excess_bytes)
     if found.fits:
         return
     if found.verdict == "reduce activations":

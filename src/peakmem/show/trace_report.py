@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from peakmem.core.errors import PeakmemError
 from peakmem.show.cli.terminal import tell
 from peakmem.show.picture import require_picture, save_ledger
-from peakmem.show.step_report import layer_lines, owner_lines
+from peakmem.show.step_report import head, layer_lines, owner_lines
 from peakmem.specs.ledger import Ledger
 
 __all__ = ["print_trace"]
@@ -62,12 +62,12 @@ def _lines(script: str, ledger: Ledger) -> list[str]:
     lines = [
         f"{script}: {len(ledger.events):,} operators, traced without memory",
         "",
-        f"{'at the peak':<28}{'bytes':>20}",
+        head("at the peak"),
         *owner_lines(ledger),
         "",
         *layer_lines(ledger),
         f"The peak occurs in the {event.phase} phase, at {event.name}.",
-        f"{'largest at the peak':<28}{'bytes':>20}",
+        head("largest at the peak"),
     ]
     for tensor in ledger.live()[:_LARGEST]:
         size = " x ".join(map(str, tensor.shape)) or "one number"

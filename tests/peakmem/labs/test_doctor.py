@@ -5,7 +5,8 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 
 from autograder.content import find_lab, lab_names
-from peakmem.labs.doctor import GPU_EXERCISES, check_machine, labs_here
+from peakmem.labs.doctor import check_machine, labs_here
+from peakmem.labs.session import GPU_EXERCISES
 
 
 def test_this_machine_can_run_the_labs() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +14,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from peakmem.core.errors import OutOfMemory
-from peakmem.labs.lab05.limits import Function, check_size, recording_left_on
+from peakmem.labs.lab05.limits import (
+    Function,
+    beside_one,
+    check_size,
+    no_number,
+    recording_left_on,
+)
 from peakmem.measure.meter import measure_call
 from peakmem.probes.hooks import hooks_on
 from peakmem.probes.lab05.gradients import without_options
@@ -78,8 +84,8 @@ def accumulated(accumulate: Function) -> Function:
             return "the model's mode has changed"
         if hooks_on(model):
             return "a hook is left"
-        if loss is None or isinstance(loss, Tensor):
-            return "a tensor came back" if loss is not None else "no loss came back"
+        if problem := no_number(loss, "loss"):
+            return problem
         if model.weight.grad is None:
             return "no gradient"
         return round(model.weight.grad.item(), _DIGITS), round(float(loss), _DIGITS)
@@ -91,8 +97,7 @@ def rise_of(accumulate: Function) -> Callable[[], str]:
     """Return a function that tells whether eight micro-batches take over twice what one has to."""
 
     def run() -> str:
-        one, eight = _rise_bytes(_one_backward, 2), _rise_bytes(accumulate, 16)
-        return "as for one" if eight <= 2 * one else f"{eight / one:.1f} times as for one"
+        return beside_one(_rise_bytes(_one_backward, 2), _rise_bytes(accumulate, 16))
 
     return run
 
@@ -124,9 +129,7 @@ def validation_of(validate: Function) -> Callable[[], tuple[Any, ...]]:
         said = f"within {most / _MIB:.1f} MiB" if peak <= most else f"{peak / _MIB:.1f} MiB"
         mode = "training mode" if results["training"] else "evaluation mode"
         loss = results["loss"]
-        if isinstance(
-            loss, float
-        ):  # rounded, so that a mistake's loss is known however it is summed
+        if isinstance(loss, float):  # so that a mistake's loss is known however it is summed
             loss = round(loss, _DIGITS)
         return loss, f"gradients {results['gradients']}", mode, said
 
@@ -274,20 +277,23 @@ def gap_of(batch_norm_gap: Function) -> Function:
         gap = batch_norm_gap(model, x, micro_batch)
         if not recording_left_on():
             return "gradients are off"
-        if gap is None or isinstance(gap, Tensor):
-            return "a tensor came back" if gap is not None else "no gap came back"
+        if problem := no_number(gap, "gap"):
+            return problem
         if not torch.equal(x, given):
             return "x has changed"
-        after = model.state_dict()
-        if any(not torch.equal(after[name], before[name]) for name in before):
-            return "running statistics have changed"
-        if [module.training for module in model.modules()] != modes:
-            return "a mode has changed"
-        if any(p.grad is None or bool((p.grad != 1).any()) for p in model.parameters()):
-            return "a gradient has changed"
-        trains = all(p.requires_grad for p in model.parameters())
-        if getattr(norm, "track_running_stats", True) is not True or not trains:
-            return "a setting has changed"
-        return round(float(gap), 3)
+        return _changed(model, before, modes) or round(float(gap), 3)
 
     return run
+
+
+def _changed(model: nn.Module, before: Mapping[str, Tensor], modes: Sequence[bool]) -> str:
+    """What a call changed in a model whose gradients were 1; empty if nothing."""
+    after, parameters = model.state_dict(), list(model.parameters())
+    if any(not torch.equal(after[name], before[name]) for name in before):
+        return "running statistics have changed"
+    if [module.training for module in model.modules()] != modes:
+        return "a mode has changed"
+    if any(p.grad is None or bool((p.grad != 1).any()) for p in parameters):
+        return "a gradient has changed"
+    tracks = all(getattr(m, "track_running_stats", True) is True for m in model.modules())
+    return "" if tracks and all(p.requires_grad for p in parameters) else "a setting has changed"

@@ -8,7 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from peakmem.labs.lab05.limits import Function, check_size, recording_left_on
+from peakmem.labs.lab05.limits import (
+    Function,
+    beside_one,
+    check_size,
+    no_number,
+    recording_left_on,
+)
 from peakmem.measure.meter import measure_call
 from peakmem.probes.hooks import hooks_on
 
@@ -56,8 +62,8 @@ def token_mean_of(accumulate: Function) -> Function:
             return "gradients are off"
         if hooks_on(model):
             return "a hook is left"
-        if found is None or isinstance(found, Tensor):
-            return "a tensor came back" if found is not None else "no mean came back"
+        if problem := no_number(found, "mean"):
+            return problem
         whole = Table(3)
         ignored = options.get("ignore_index", -100)
         losses = F.cross_entropy(
@@ -84,7 +90,6 @@ def token_rise_of(accumulate: Function) -> Callable[[], str]:
         return found.rise_bytes
 
     def run() -> str:
-        one, eight = rise_bytes(1), rise_bytes(8)
-        return "as for one" if eight <= 2 * one else f"{eight / one:.1f} times as for one"
+        return beside_one(rise_bytes(1), rise_bytes(8))
 
     return run

@@ -9,8 +9,8 @@ from typing import Any
 import numpy.typing as npt
 import torch
 
-from peakmem.measure import meter
 from peakmem.probes import Namespace, earlier_objects_set_aside
+from peakmem.probes.metering import rise_of
 from peakmem.probes.own_work import refusing_optimizers
 
 __all__ = ["step_in_backward"]
@@ -86,13 +86,7 @@ def _chain(
     for weight in weights:
         x = x @ weight
     loss = x.sum()
-    figures = {}
-    if metered:
-        meter_ = meter.MemoryMeter("cpu", history=False).track(weights, x, loss)
-        with earlier_objects_set_aside(), meter_ as measured:
-            loss.backward()  # type: ignore[no-untyped-call]
-        figures["rise_bytes"] = measured.peak_bytes - measured.baseline_bytes
-    else:
-        loss.backward()  # type: ignore[no-untyped-call]
+    with earlier_objects_set_aside():
+        figures = rise_of(loss.backward, weights, x, loss, metered=metered)
     handle.remove()
     return {"ends": [[w[0, 0].item(), w[-1, -1].item()] for w in weights], **figures}

@@ -132,7 +132,7 @@ def _large(
         gc.collect()
     return {
         **run.report(),
-        "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
+        "rise_bytes": measured.rise_bytes,
         "numpy_rise_bytes": measured.numpy_peak_bytes,
         "kept_bytes": measured.live_bytes - measured.baseline_bytes,
         "numpy_kept_bytes": kept_by_python(_LargeRun(step, options, **large).train),

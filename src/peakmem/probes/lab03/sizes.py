@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import calling
 
 __all__ = ["bytes_per_parameter", "largest_model", "peak_of_step", "state_bytes", "step_timeline"]
 
-Calls = Sequence[Sequence[Any]]
-Outcomes = list[tuple[Any, ...]]
 
-
-def bytes_per_parameter(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `bytes_per_parameter(recipe)` for each of `calls`, as `call_each` does."""
-    return call_each(student.bytes_per_parameter, calls)
-
-
-def state_bytes(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `state_bytes(shapes, optimizer)` for each of `calls`."""
-    return call_each(student.state_bytes, calls)
-
-
-def largest_model(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `largest_model(recipe, budget_bytes, activation_bytes)` for each of `calls`."""
-    return call_each(student.largest_model, calls)
-
-
-def step_timeline(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `step_timeline(param_bytes, activation_bytes, events)` for each of `calls`."""
-    return call_each(student.step_timeline, calls)
-
-
-def peak_of_step(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `peak_of_step(shapes, activation_bytes, optimizer)` for each of `calls`."""
-    return call_each(student.peak_of_step, calls)
+bytes_per_parameter = calling("bytes_per_parameter")  # (recipe)
+state_bytes = calling("state_bytes")  # (shapes, optimizer)
+largest_model = calling("largest_model")  # (recipe, budget_bytes, activation_bytes)
+step_timeline = calling("step_timeline")  # (param_bytes, activation_bytes, events)
+peak_of_step = calling("peak_of_step")  # (shapes, activation_bytes, optimizer)

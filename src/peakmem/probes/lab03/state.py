@@ -8,12 +8,9 @@ from typing import Any
 
 import torch
 
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Calls, Namespace, Outcomes, call_each
 
 __all__ = ["is_view", "measured_state_bytes"]
-
-Calls = Sequence[Sequence[Any]]
-Outcomes = list[tuple[Any, ...]]
 
 # All optimizers so far: a freed one's addresses would be the next one's, so a function that
 # remembers addresses would give other results each time.

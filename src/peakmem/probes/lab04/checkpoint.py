@@ -15,6 +15,7 @@ from torch.utils import checkpoint as torch_checkpoint
 from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace, describe
 from peakmem.probes.lab04.figures import count_of, sums
+from peakmem.probes.metering import rise_of
 from peakmem.probes.own_work import refuse_calls_from
 from peakmem.probes.plain_tensor import plain_tensor
 
@@ -215,7 +216,7 @@ def _kept(checkpoint: Call, kind: str, seed: int, rows: int, columns: int) -> di
     return {
         "kept_bytes": forward.live_bytes - forward.baseline_bytes - plain_tensor(out).nbytes,
         "numpy_bytes": forward.numpy_peak_bytes,
-        "rise_bytes": forward.peak_bytes - forward.baseline_bytes,
+        "rise_bytes": forward.rise_bytes,
         "calls": [calls_forward, read_calls()],
         "operators": [count_of("tanh", forward), count_of("tanh", backward)],
         "sums": [] if x.grad is None else [*sums(out.detach()), *sums(x.grad)],
@@ -253,12 +254,7 @@ def run_many(
         found["loss"] = loss.item()
         loss.backward()  # type: ignore[no-untyped-call]
 
-    if metered:
-        with MemoryMeter("cpu", history=False).track(x) as meter:
-            forward_and_backward()
-        found["rise_bytes"] = meter.peak_bytes - meter.baseline_bytes
-    else:
-        forward_and_backward()
+    found |= rise_of(forward_and_backward, x, metered=metered)
     found["calls"].append(read_calls())
     found["sums"] = [] if x.grad is None else sums(x.grad)
     return found

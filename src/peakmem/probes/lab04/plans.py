@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Calls, Namespace, Outcomes, call_each
 
 __all__ = ["KEPT_SET_OPTIMUM", "NESTED_OPTIMUM", "UNEQUAL_STAGES", "plan", "sqrt_rule"]
-
-Calls = Sequence[Sequence[Any]]
-Outcomes = list[tuple[Any, ...]]
 
 # The lab's chain of unequal stages, like those of a network that halves its images: for each stage
 # (forward time in some unit, MiB saved, MiB of its output).

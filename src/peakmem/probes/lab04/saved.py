@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Calls, Namespace, Outcomes, call_each
 
 __all__ = ["saved_bytes"]
-
-Calls = Sequence[Sequence[Any]]
-Outcomes = list[tuple[Any, ...]]
 
 
 def saved_bytes(student: Namespace, calls: Calls) -> Outcomes:

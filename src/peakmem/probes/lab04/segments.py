@@ -13,6 +13,7 @@ from torch.utils import checkpoint as torch_checkpoint
 from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace
 from peakmem.probes.lab04.figures import count_of, sums
+from peakmem.probes.metering import rise_of
 from peakmem.probes.own_work import refuse_calls_from
 
 __all__ = ["run_in_segments", "run_large_layers", "run_layers"]
@@ -85,12 +86,7 @@ def run_large_layers(
         found["sums"] = sums(out.detach())
         out.sum().backward()
 
-    if metered:
-        with MemoryMeter("cpu", history=False).track(x, nn.ModuleList(layers)) as meter:
-            forward_and_backward()
-        found["rise_bytes"] = meter.peak_bytes - meter.baseline_bytes
-    else:
-        forward_and_backward()
+    found |= rise_of(forward_and_backward, x, nn.ModuleList(layers), metered=metered)
     found["backward"] = read_calls()[len(found["forward"]) :]
     found["sums"] += [] if x.grad is None else sums(x.grad)
     return found

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from peakmem.measure import meter
 from peakmem.probes import Namespace
 from peakmem.probes.hooks import hooks_on
 from peakmem.probes.lab05.forwards import gradients_of, note_forwards
 from peakmem.probes.lab05.models import large_run, small_model, token_model
+from peakmem.probes.metering import rise_of
 
 __all__ = ["LOSSES", "accumulate_gradients", "accumulate_token_mean", "without_options"]
 
@@ -142,8 +142,10 @@ def _large(
     model, inputs, targets = large_run(**large)
     report = _watched(model, (inputs[:1], targets[:1]))
     given = (model, LOSSES["mse"], inputs, targets, micro_batch)
-    if not metered:
-        return report(student.accumulate_gradients(*given))
-    with meter.MemoryMeter("cpu", history=False).track(model, inputs, targets) as measured:
-        value = student.accumulate_gradients(*given)
-    return {**report(value), "rise_bytes": measured.peak_bytes - measured.baseline_bytes}
+    values: list[Any] = []
+    rise = rise_of(
+        lambda: values.append(student.accumulate_gradients(*given)),
+        *(model, inputs, targets),
+        metered=metered,
+    )
+    return {**report(values[0]), **rise}

@@ -13,7 +13,8 @@ import torch
 from peakmem.execute.host_memory import HostTier
 from peakmem.measure import meter
 from peakmem.probes import Namespace, earlier_objects_set_aside
-from peakmem.probes.lab03 import kept_by_python, large_tensors, sums_of_pieces
+from peakmem.probes.lab03 import gradients_of, kept_by_python, large_tensors, sums_of_pieces
+from peakmem.probes.lab03.adam import report_of
 from peakmem.probes.own_work import refusing_optimizers
 
 __all__ = ["offloaded_adam"]
@@ -80,13 +81,10 @@ class _AdamRun:
         self.changed: str | None = None
 
     def call(self, number: int) -> None:
-        skipped = {tuple(pair) for pair in self.model["skipped"]}
-        given = []
-        for i, parameter in enumerate(self.parameters):
-            array = self.model["gradients"][i][number]
-            row = None if (number, i) in skipped else torch.tensor(array)
+        arrays = gradients_of(self.model, number)
+        given = [None if array is None else torch.tensor(array) for array in arrays]
+        for parameter, row in zip(self.parameters, given, strict=True):
             parameter.grad = None if row is None else row.clone()
-            given.append(row)
         self.optimizer.step()
         for parameter, row in zip(self.parameters, given, strict=True):
             if row is None or ((g := parameter.grad) is not None and torch.equal(g, row)):
@@ -97,13 +95,8 @@ class _AdamRun:
         self.noted.append([p.detach().numpy().copy() for p in self.parameters])
 
     def report(self) -> dict[str, Any]:
-        by_parameter = [np.stack(rows) for rows in zip(*self.noted, strict=True)]
-        return {
-            "parameters": by_parameter,
-            "changed": self.changed,
-            "state_used": self.host.bytes_out > 0,
-            "host_bytes": self.host.live_bytes,
-        }
+        report = report_of(self.noted, self.changed, self.host.bytes_out)
+        return {**report, "host_bytes": self.host.live_bytes}
 
 
 def _large_steps(
@@ -168,13 +161,8 @@ class _LargeRun:
     def report(self) -> dict[str, Any]:
         self._optimizer.zero_grad()
         left = [parameter.grad for parameter in self.parameters]
-        model = {
-            "parameters": [np.stack(rows) for rows in zip(*self._noted, strict=True)],
-            "changed": self._changed,
-            "state_used": self._live_bytes[-1] > 0,
-        }
         report = {
-            "models": [model],
+            "models": [report_of(self._noted, self._changed, self._live_bytes[-1])],
             "live_bytes": self._live_bytes,
             "cleared": all(grad is None for grad in left),
         }
@@ -197,7 +185,7 @@ def _metered(run: _LargeRun) -> dict[str, Any]:
     with earlier_objects_set_aside(), meter_.track(run.parameters, run.gradients) as measured:
         run.train(after_step=note)
     return {
-        "rise_bytes": measured.peak_bytes - measured.baseline_bytes,
+        "rise_bytes": measured.rise_bytes,
         "numpy_rise_bytes": measured.numpy_peak_bytes,
         "kept_bytes": max(kept),
     }

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
 from peakmem.plan import chain
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Calls, Namespace, Outcomes, call_each
 
 __all__ = ["plan_joint", "schedule", "worth_swapping"]
-
-Calls = Sequence[Sequence[Any]]
-Outcomes = list[tuple[Any, ...]]
 
 
 def worth_swapping(student: Namespace, calls: Calls) -> Outcomes:

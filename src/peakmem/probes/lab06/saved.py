@@ -12,13 +12,13 @@ import torch
 from torch import nn
 
 from peakmem.execute.host_memory import HostTier
-from peakmem.measure import meter
 from peakmem.measure.dispatch import Operators
 from peakmem.measure.storages import tensors_in
 from peakmem.probes import Namespace, earlier_objects_set_aside
 from peakmem.probes.lab06.programs import PROGRAMS, Forward
+from peakmem.probes.metering import rise_of
 
-__all__ = ["run_program", "swap_saved_tensors"]
+__all__ = ["run_chain", "run_program", "swap_saved_tensors"]
 
 
 def swap_saved_tensors(
@@ -134,27 +134,28 @@ def _live_bytes(
     return sum(storage.nbytes() for storage in live.values())
 
 
+def run_chain(
+    swap: Callable[[HostTier], AbstractContextManager[object]],
+    host: HostTier,
+    x: torch.Tensor,
+    weights: Sequence[torch.Tensor],
+) -> None:
+    """Run a chain of blocks tanh(x @ weight) forward under `swap(host)`, then backward."""
+    with swap(host):
+        y = x
+        for weight in weights:
+            y = torch.tanh(y @ weight)
+        loss = y.sum()
+    del y
+    loss.backward()  # type: ignore[no-untyped-call]
+
+
 def _chain(swap: Callable[..., Any], blocks: int, rows: int, *, metered: bool) -> dict[str, Any]:
     weights = [nn.Parameter(torch.eye(64)) for _ in range(blocks)]
     x = torch.ones(rows, 64)
     host = HostTier()
 
-    def forward_and_backward() -> None:
-        with swap(host):
-            y = x
-            for weight in weights:
-                y = torch.tanh(y @ weight)
-            loss = y.sum()
-        del y
-        loss.backward()  # type: ignore[no-untyped-call]
-
-    figures = {}
-    if metered:
-        with meter.MemoryMeter("cpu", history=False).track(x, weights) as measured:
-            forward_and_backward()
-        figures["rise_bytes"] = measured.peak_bytes - measured.baseline_bytes
-    else:
-        forward_and_backward()
+    figures = rise_of(lambda: run_chain(swap, host, x, weights), x, weights, metered=metered)
     gc.collect()
     gradients = [w.grad for w in weights if w.grad is not None]
     return {

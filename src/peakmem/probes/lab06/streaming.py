@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from peakmem.execute.host_memory import HostTier
-from peakmem.measure import meter
 from peakmem.probes import Namespace, earlier_objects_set_aside
+from peakmem.probes.metering import rise_of
 
 __all__ = ["stream_forward"]
 
@@ -112,16 +112,10 @@ def _stream_large(
         for i, filling in enumerate(fillings)
     ]
     x = torch.ones(rows, width, requires_grad=True)
-    figures = {}
-    if metered:
-        with (
-            earlier_objects_set_aside(),
-            meter.MemoryMeter("cpu", history=False).track(x) as measured,
-        ):
-            output = stream_forward(layers, x)
-        figures["rise_bytes"] = measured.peak_bytes - measured.baseline_bytes
-    else:
-        output = stream_forward(layers, x)
+    outputs: list[torch.Tensor] = []
+    with earlier_objects_set_aside():
+        figures = rise_of(lambda: outputs.append(stream_forward(layers, x)), x, metered=metered)
+    (output,) = outputs
     flat = output.detach().reshape(-1)
     return {
         "loads": read_loads(),

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional as F
 
 from peakmem.measure.meter import MemoryMeter
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Calls, Namespace, Outcomes, call_each, calling
 from peakmem.probes.gpu import gpu_seconds, require_gpu
 from peakmem.probes.lab07.leak import find_the_leak
 from peakmem.probes.lab07.scaler import loss_scaler, train_scaled
@@ -33,9 +33,6 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
-Calls = Sequence[Sequence[Any]]
-Outcomes = list[tuple[Any, ...]]
-
 PRODUCT_SIZE = 8192  # rows and columns of both matrices in `gpu_speed`
 
 # dtype of the matrices, and torch's setting for products of float32 matrices ("high" is TF32).
@@ -47,9 +44,7 @@ _PRECISIONS = {
 }
 
 
-def training_bytes(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `training_bytes(n_params, activation_bytes_fp32, recipe)` for each of `calls`."""
-    return call_each(student.training_bytes, calls)
+training_bytes = calling("training_bytes")  # (n_params, activation_bytes_fp32, recipe)
 
 
 def flushed_fraction(student: Namespace, calls: Calls) -> Outcomes:
@@ -193,7 +188,6 @@ def train(
     batches = [tensors[index] for index in order]
     with MemoryMeter("cpu").track([model, tensors]) as meter:
         losses = student.train(model, batches, precision, *([] if lr is None else [lr]))
-    rise_bytes = meter.peak_bytes - meter.baseline_bytes
     after = list(model.parameters())
     in_place = len(before) == len(after) and all(
         old is new and new.dtype == torch.float32 for old, new in zip(before, after, strict=True)
@@ -202,7 +196,7 @@ def train(
         "losses": [float(loss) for loss in losses],
         "weights": [parameter.detach().float().numpy().copy() for parameter in after],
         "in_place": in_place,
-        "rise_bytes": rise_bytes,
+        "rise_bytes": meter.rise_bytes,
         "forwards": forwards(),
     }
 

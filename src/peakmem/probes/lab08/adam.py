@@ -86,19 +86,12 @@ def _are_equal(a: Tensor | None, b: Tensor | None) -> bool:
 
 def sharded_adam(
     student: Namespace,
-    world: int,
-    shapes: Shapes,
-    missing: Sequence[Sequence[int]],
-    options: Options,
-    seed: int,
-    gain: float = 1.0,
-    large: bool = False,
     metered: bool = True,
     ask: Ask = unwatched,
+    **run: Any,
 ) -> dict[str, Any]:
     """Take steps with the student's `ShardedAdam`; see `run_adam`."""
-    given = (student.ShardedAdam, world, shapes, missing, options, seed, gain)
-    return run_adam(*given, large=large, measure=metered, ask=ask)
+    return run_adam(student.ShardedAdam, measure=metered, ask=ask, **run)
 
 
 def run_adam(

@@ -55,18 +55,12 @@ def samples(width: int, step: int, rank: int, seed: int) -> Tensor:
 
 def shard_gradients(
     student: Namespace,
-    world: int,
-    widths: Sequence[int],
-    steps: int,
-    seed: int,
-    large: bool = False,
-    nested: bool = False,
     metered: bool = True,
     ask: Ask = unwatched,
+    **run: Any,
 ) -> dict[str, Any]:
     """Train with the student's `shard_gradients`; see `run_gradients`."""
-    given = (student.shard_gradients, world, widths, steps, seed)
-    return run_gradients(*given, large=large, nested=nested, measure=metered, ask=ask)
+    return run_gradients(student.shard_gradients, measure=metered, ask=ask, **run)
 
 
 def run_gradients(

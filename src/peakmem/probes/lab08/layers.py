@@ -73,19 +73,12 @@ def _descend(p: nn.Parameter, momenta: dict[nn.Parameter, Tensor]) -> None:
 
 def sharded_layers(
     student: Namespace,
-    world: int,
-    width: int,
-    count: int,
-    order: Sequence[int],
-    steps: int,
-    seed: int,
-    nested: bool = False,
     metered: bool = True,
     ask: Ask = unwatched,
+    **run: Any,
 ) -> dict[str, Any]:
     """Train the student's `ShardedLayers`; see `run_sharded`."""
-    given = (student.ShardedLayers, world, width, count, order, steps, seed)
-    return run_sharded(*given, nested=nested, measure=metered, ask=ask)
+    return run_sharded(student.ShardedLayers, measure=metered, ask=ask, **run)
 
 
 def run_sharded(

@@ -29,16 +29,12 @@ def inputs(width: int) -> Tensor:
 
 def find_the_leak(
     student: Namespace,
-    world: int,
-    layers: int,
-    width: int,
-    seed: int,
     metered: bool = True,
     ask: Ask = unwatched,
+    **sizes: int,
 ) -> dict[str, Any]:
     """Run the student's `replicated_by_mistake`; see `run_layers`."""
-    function = student.replicated_by_mistake
-    return run_layers(function, world, layers, width, seed, measure=metered, ask=ask)
+    return run_layers(student.replicated_by_mistake, measure=metered, ask=ask, **sizes)
 
 
 def run_layers(

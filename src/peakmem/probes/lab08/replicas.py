@@ -62,14 +62,9 @@ def told(tensor: Tensor | None, brief: bool) -> Any:
 
 def data_parallel(
     student: Namespace,
-    world: int,
-    width: int,
-    passes: int,
-    seed: int,
-    quiet: int = 0,
-    brief: bool = False,
     metered: bool = True,
     ask: Ask = unwatched,
+    **run: Any,
 ) -> dict[str, Any]:
     """Wrap a model in the student's `DataParallel`; see `run_replicas`."""
     wrap = student.DataParallel
@@ -78,8 +73,7 @@ def data_parallel(
         module.register_forward_pre_hook(lambda *_: refuse_calls_from(distributed))
         return wrap(module)
 
-    sizes = (world, width, passes, seed, quiet)
-    return run_replicas(by_hand, *sizes, brief=brief, measure=metered, ask=ask)
+    return run_replicas(by_hand, measure=metered, ask=ask, **run)
 
 
 def run_replicas(

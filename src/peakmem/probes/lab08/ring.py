@@ -43,12 +43,9 @@ def given(lengths: Sequence[int], rank: int, seed: int) -> list[Tensor]:
 
 def ring_all_reduce(
     student: Namespace,
-    world: int,
-    lengths: Sequence[int],
-    seed: int,
-    large: bool = False,
     metered: bool = True,
     ask: Ask = unwatched,
+    **run: Any,
 ) -> dict[str, Any]:
     """Call the student's `ring_all_reduce`; see `run_all_reduce`."""
     function = student.ring_all_reduce
@@ -57,7 +54,7 @@ def ring_all_reduce(
         with refusing_operators(*_COLLECTIVES):
             function(x)
 
-    return run_all_reduce(by_hand, world, lengths, seed, large=large, measure=metered, ask=ask)
+    return run_all_reduce(by_hand, measure=metered, ask=ask, **run)
 
 
 def run_all_reduce(

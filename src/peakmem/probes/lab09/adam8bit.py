@@ -14,8 +14,8 @@ import torch
 from numpy.lib.array_utils import byte_bounds
 from torch import Tensor
 
-from peakmem.measure.meter import MemoryMeter
-from peakmem.probes import Namespace, earlier_objects_set_aside
+from peakmem.probes import Namespace
+from peakmem.probes.metering import with_rises
 from peakmem.probes.plain_tensor import plain_tensor
 
 __all__ = ["adam8bit_step", "large_steps", "trained"]
@@ -46,17 +46,8 @@ def adam8bit_step(
         found = _trained_again(student.adam8bit_step, **sizes)
         return {**found, "repeats": _repeats(student.adam8bit_step)}
     repeats = {"repeats": _repeats(student.adam8bit_step)}
-    if not metered:
-        return {**large_steps(student.adam8bit_step, **large), **repeats}
-    meter = MemoryMeter("cpu", count_numpy=True, history=False)
-    with earlier_objects_set_aside(), meter:
-        found = large_steps(student.adam8bit_step, **large)
-    return {
-        **found,
-        **repeats,
-        "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
-        "numpy_rise_bytes": meter.numpy_peak_bytes,
-    }
+    found = with_rises(lambda: large_steps(student.adam8bit_step, **large), metered=metered)
+    return {**found, **repeats}
 
 
 def _repeats(step: Step) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from peakmem.measure.meter import MemoryMeter
-from peakmem.probes import Namespace, call_each, earlier_objects_set_aside
+from peakmem.probes import Namespace, call_each
 from peakmem.probes.lab09.values import decoding, on_tensors, storage_bytes, type_of
+from peakmem.probes.metering import with_rises
 from peakmem.probes.plain_tensor import plain_tensor
 
 __all__ = ["pack_int4"]
@@ -33,16 +33,7 @@ def pack_int4(
     if large is None:
         return call_each(on_tensors(lambda q: _there_and_back(student, q)), calls or [])
     _packed_at_once(student, **{**large, "n": 64})  # first uses of libraries aren't memory of its
-    if not metered:
-        return _packed_at_once(student, **large)
-    meter = MemoryMeter("cpu", count_numpy=True, history=False)
-    with earlier_objects_set_aside(), meter:
-        found = _packed_at_once(student, **large)
-    return {
-        **found,
-        "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
-        "numpy_rise_bytes": meter.numpy_peak_bytes,
-    }
+    return with_rises(lambda: _packed_at_once(student, **large), metered=metered)
 
 
 def _there_and_back(student: Namespace, q: Tensor) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from peakmem.measure.meter import MemoryMeter
-from peakmem.probes import Namespace, earlier_objects_set_aside
+from peakmem.probes import Namespace
+from peakmem.probes.metering import with_rises
 
 __all__ = ["adapted", "layer_and_rows", "lora"]
 
@@ -31,16 +31,7 @@ def lora(student: Namespace, metered: bool = True, large: bool = False, **sizes:
         found = adapted(student.Lora, **sizes)
         return {name: found[name] for name in found if name not in _GIVEN}
     _two_steps(student.Lora, **{**sizes, "width": 8})
-    if not metered:
-        return _two_steps(student.Lora, **sizes)
-    meter = MemoryMeter("cpu", count_numpy=True, history=False)
-    with earlier_objects_set_aside(), meter:
-        found = _two_steps(student.Lora, **sizes)
-    return {
-        **found,
-        "rise_bytes": meter.peak_bytes - meter.baseline_bytes,
-        "numpy_rise_bytes": meter.numpy_peak_bytes,
-    }
+    return with_rises(lambda: _two_steps(student.Lora, **sizes), metered=metered)
 
 
 def adapted(

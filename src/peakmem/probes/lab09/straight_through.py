@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Calls, Namespace, Outcomes, call_each
 from peakmem.probes.lab09.values import on_tensors
 
 __all__ = ["fake_quant", "ternary_linear"]
-
-Calls = Sequence[Sequence[Any]]
-Outcomes = list[tuple[Any, ...]]
 
 
 def fake_quant(student: Namespace, calls: Calls) -> Outcomes:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from peakmem.core.errors import NotDefined
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Calls, Namespace, Outcomes, call_each, calling
 from peakmem.probes.plain_tensor import plain_tensor
 
 __all__ = [
@@ -26,9 +26,6 @@ __all__ = [
     "stored_bytes",
     "type_of",
 ]
-
-Calls = Sequence[Sequence[Any]]
-Outcomes = list[tuple[Any, ...]]
 
 
 def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -184,9 +181,7 @@ def _table(student: Namespace) -> Any:
         return "not defined"
 
 
-def stored_bytes(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `stored_bytes(n, scheme)` for each of `calls`."""
-    return call_each(student.stored_bytes, calls)
+stored_bytes = calling("stored_bytes")  # (n, scheme)
 
 
 def storage_bytes(values: Any) -> int:

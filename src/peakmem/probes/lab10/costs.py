@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from peakmem.probes import Namespace, call_each
+from peakmem.probes import Calls, Namespace, Outcomes, call_each
 from peakmem.specs.hardware import accelerator
 
 __all__ = ["attention_cost", "roofline"]
-
-Calls = Sequence[Sequence[Any]]
-Outcomes = list[tuple[Any, ...]]
 
 
 def attention_cost(student: Namespace, calls: Calls) -> Outcomes:

@@ -40,8 +40,7 @@ def metered_rise(
     meter = MemoryMeter("cpu", count_numpy=True, history=False).track(*inputs)
     with objects_traced() if objects else nullcontext(), meter:
         run()
-    of_tensors = meter.peak_bytes - meter.baseline_bytes
-    return {"rise_bytes": of_tensors + (meter.numpy_peak_bytes or 0)}
+    return {"rise_bytes": meter.rise_bytes + (meter.numpy_peak_bytes or 0)}
 
 
 def kept_after(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, Tensor]:

@@ -33,28 +33,38 @@ __all__ = ["run_estimate"]
 def run_estimate(step: Step) -> int:
     """Print the report, list or file; return 0 if the step fits, 1 if not."""
     if step.show_list:
-        if step.json:
-            print(json.dumps(listing_as_json(), indent=2))
-        else:
-            tell(*listing())
-        return 0
+        return _print_list(step)
     if step.inference:
         return run_inference(step)
     if step.trace:
         return _trace_config(step)
-    report = None
-    if step.config is not None:
-        report = ConfigReport.of(step.config, step.recipe, step.parallelism)
-        if report.shape is None:
-            return _print_states(step, report)
-        shape = report.shape
-    elif step.model is not None:
-        shape = model(step.model)
+    if step.config is None:
+        return _print_step(step, _named_model(step), None)
+    report = ConfigReport.of(step.config, step.recipe, step.parallelism)
+    if report.shape is None:
+        return _print_states(step, report)
+    return _print_step(step, report.shape, report)
+
+
+def _print_list(step: Step) -> int:
+    if step.json:
+        print(json.dumps(listing_as_json(), indent=2))
     else:
+        tell(*listing())
+    return 0
+
+
+def _named_model(step: Step) -> ModelShape:
+    if step.model is None:
         raise ValueError(
             "no model given; expected --model, such as gpt2, or --config; "
             "`peakmem estimate --list` shows all models"
         )
+    return model(step.model)
+
+
+def _print_step(step: Step, shape: ModelShape, report: ConfigReport | None) -> int:
+    """Predict the step of a model, which may come from a `report`, and print or export it."""
     chosen = step.device
     if chosen is None:
         found = _on_smallest_board(shape, step.recipe, step.parallelism)

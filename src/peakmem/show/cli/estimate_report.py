@@ -9,7 +9,7 @@ from typing import Any
 from peakmem.core.units import both
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.show.cli.step import GIVEN
-from peakmem.show.step_report import TABLES, owner_lines, process_lines
+from peakmem.show.step_report import board_line, peak_lines
 from peakmem.specs.hardware import ACCELERATORS
 from peakmem.specs.models import MODELS, parameter_count
 
@@ -54,25 +54,15 @@ def table_lines(found: Estimate, by: str) -> Iterator[str]:
     where = f"{devices} x {name}" if devices > 1 else name
     yield f"{found.model.name}: {n_parameters:,} parameters; one step on {where}"
     yield ""
-    yield f"{'at the peak, on one device':<28}{'bytes':>20}"
-    yield from owner_lines(found.ledger)
-    memory = "memory given" if device.memory.source == GIVEN else f"memory of {device.name}"
-    yield f"  {memory:<26}{device.memory_bytes:>20,}  {both(device.memory_bytes)}"
-    yield ""
-    yield from TABLES[by](found.ledger)
-    yield ""
-    yield f"The peak occurs in the {found.ledger.peak_phase} phase."
-    yield from process_lines(found)
+    yield from peak_lines(found, by)
 
 
 def notes_on(found: Estimate, *, was_chosen: bool) -> Iterator[str]:
     """Yield remarks on the figures, one sentence each."""
     device, many = found.device, found.parallelism
     yield from _gelu_notes(found)
-    if was_chosen and found.fits:
-        yield f"{device.name} is the smallest listed board that holds this step."
-    elif was_chosen:
-        yield f"No listed board holds this step; {device.name} is the largest."
+    if was_chosen:
+        yield board_line(device, "this step", fits=found.fits)
     if not device.memory.reported and device.memory.source != GIVEN:
         yield f"The memory of {device.name} is an {device.memory.source}."
     if many.pipeline > 1:
