@@ -23,7 +23,7 @@ def _segments(n: int, k: int) -> tuple[int, int]:
 
 
 def peak_by_formula(n: int, k: int, saved: int = 1) -> int:
-    """The peak of n layers in segments of k, counted in outputs; each layer saves `saved` of them."""
+    """The peak, in outputs, of n layers in segments of k, if each layer saves `saved` outputs."""
     k = min(k, n)
     s, r = _segments(n, k)
     return n * saved + 1 if s == 1 else max(s + r * saved, s - 1 + k * saved)

@@ -79,7 +79,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _budget() -> Budget:
-    """A call's allowance, its inputs and targets, and 1 MiB for the earlier short run and the rest."""
+    """A call's allowance, its inputs and targets, and 1 MiB for the earlier run and the rest."""
     given_bytes = 2 * 4 * _LARGE["samples"] * _LARGE["length"] * _LARGE["width"]
     return Budget(given_bytes + largest_rise_bytes() + _MIB)
 

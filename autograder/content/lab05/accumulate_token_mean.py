@@ -80,7 +80,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _labels(rng: np.random.Generator, counted: list[int], ignored: int) -> Array:
-    """Labels with the given number of counted tokens per row, at random places; others are padding."""
+    """Labels with a given number of counted tokens per row, in random places, and padding."""
     labels = rng.integers(int(ignored == 0), _VOCAB, size=(len(counted), _LENGTH))
     for row, count in zip(labels, counted, strict=True):
         row[rng.permutation(_LENGTH)[count:]] = ignored
@@ -88,7 +88,7 @@ def _labels(rng: np.random.Generator, counted: list[int], ignored: int) -> Array
 
 
 class _Tokens:
-    """For each micro-batch: the sum of its counted tokens' losses, its gradient, and their number."""
+    """For each micro-batch: the sum of its counted tokens' losses, the gradient, and the count."""
 
     def __init__(
         self,

@@ -137,7 +137,7 @@ def is_number(value: Any, expected: float) -> bool:
 
 
 def is_tensor(value: Any) -> bool:
-    """Tell whether a probe's value stands for a tensor, which isn't plain data and can't be sent."""
+    """Tell whether a probe's value stands for a tensor, which can't be sent as plain data."""
     return isinstance(value, str) and value == "a tensor"
 
 

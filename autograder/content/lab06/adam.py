@@ -127,7 +127,7 @@ def _path_finding(
 
 
 def _steps(large: Mapping[str, Any], said: Any) -> Finding:
-    """Return the finding on the measured steps; it has mistakes if the other part penalises them."""
+    """Return the finding on the measured steps, with mistakes if the other part penalises them."""
     tensors = large_tensors(large["shapes"], large["seed"], bool(large.get("even")))
     models = [{**watched_model(large, tensors), "skipped": large.get("skipped", ())}]
     finding = _path_finding(models, _LARGE_OPTIONS, said, FLOAT32_TOLERANCE)

@@ -78,7 +78,7 @@ def _chain(rng: np.random.Generator, n: int) -> Problem:
 
 
 def _where_both_are_needed(rng: np.random.Generator, n: int, ratio: float) -> tuple[Problem, float]:
-    """Draw a chain on which swaps alone and recomputation alone take over `ratio` times the least."""
+    """Draw a chain on which swaps or recomputing alone take over `ratio` times the least."""
     while True:
         problem = _chain(rng, n)
         least = least_time(*problem)

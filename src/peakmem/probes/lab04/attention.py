@@ -42,8 +42,8 @@ def run_attention(
     """Run `run(block, x)` and backward under the meter.
 
     Returns `output`, `gradients`, `kept_bytes` (live after forward but not before, without the
-    output), how often operators ran in all: `softmax`, `gelu`, `addmm` (linear layers), and `fused`
-    (torch's attention in one operator), and whether the block is `unchanged`.
+    output), how often each operator ran in total: `softmax`, `gelu`, `addmm` (linear layers), and
+    `fused` (torch's attention in one operator), and whether the block is `unchanged`.
     """
     torch.manual_seed(seed)
     block = attention_block(d_model, n_heads, length)
@@ -67,7 +67,7 @@ def run_attention(
 
 
 def settings_of(block: nn.Module) -> list[dict[str, Any]]:
-    """Return each part's attributes, its forward, which may be replaced, and its hooks' number."""
+    """Return each part's attributes, its forward, which may be replaced, and its hook count."""
     return [
         {**vars(part), "forward": part.forward, "hooks": hooks_on(part)} for part in block.modules()
     ]
