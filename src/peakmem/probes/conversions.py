@@ -188,7 +188,7 @@ def _made(function: Any, values: list[Any], result: Any) -> str:
         value for value in used if isinstance(value, (np.ndarray, np.generic)) and _small(value)
     ]
     if not small:
-        # A ufunc on small integers computes in small floats: an accident in honest code, not a cast.
+        # A ufunc on small integers computes in small floats: in honest code, an accident.
         return _format(result) or ("" if isinstance(function, np.ufunc) else _small(result))
     if _is_of_struct(function):
         return ""  # its format code has been checked

@@ -41,8 +41,8 @@ def largest_micro_batch(student: Namespace, upper: int, ask: Callable[[Any], Any
 
 _RESULTS = (None, False, True)  # of a run that fits: no result has a meaning
 _WORDS = ("", "the allocator has nothing left", "aten::bmm asked for 2,097,152 bytes")
-# The error to raise, by the grader's reply. torch raises RuntimeError for most bugs. OutOfMemory has
-# two bases, and other errors derived from these don't mean that a run needs too much memory.
+# The error to raise, by the grader's reply. torch raises RuntimeError for most bugs. OutOfMemory
+# has two bases, and other errors derived from these don't mean that a run needs too much memory.
 _BUGS: dict[str, type[Exception]] = {
     "broken": ValueError,
     "broken otherwise": RuntimeError,

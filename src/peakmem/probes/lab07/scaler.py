@@ -32,10 +32,10 @@ def train_scaled(
 
     `gradients` has the true gradient's values for each step and each parameter; inf and NaN stand
     for an overflow. A parameter with one value is 0-dimensional, and one more parameter never gets
-    a gradient. The optimizer is SGD with momentum and two groups. With `max_norm`, each step (or each
-    in `clipped`, if given) also calls `unscale_` and then clips the gradients. Before all this,
-    another optimizer takes `good_steps` steps, and another scaler is created, which the steps must
-    not affect.
+    a gradient. The optimizer is SGD with momentum and two groups. With `max_norm`, each step (or
+    each in `clipped`, if given) also calls `unscale_` and then clips the gradients. Before all
+    this, another optimizer takes `good_steps` steps, and another scaler is created, which the steps
+    must not affect.
 
     Returns one dict per step: `before` and `scale`, which are `scale(1.0)` before and after
     `update`; `parameters`, all values after it; `calls`, how often the optimizer has stepped by

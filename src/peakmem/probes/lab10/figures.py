@@ -20,9 +20,9 @@ from peakmem.probes.plain_tensor import plain_tensor
 
 __all__ = ["kept_after", "metered_rise", "sums"]
 
-_LARGE_BYTES = 4096  # of a Python object; smaller ones are mostly the autograd graph's own
-#: Smaller ones count beyond this, so that data cut into many of them does: correct answers leave up
-#: to 40 KB.
+_LARGE_BYTES = 4096  # of a Python object; smaller ones mostly belong to the autograd graph
+#: Smaller objects count only beyond this total, to catch data cut into many of them: correct
+#: answers leave up to 40 KB.
 _SMALL_BYTES = 80 * 1024
 #: The meter's objects don't count: its own, and its entries in weakref's list of finalizers.
 _NOT_THE_METERS = tuple(
@@ -32,7 +32,7 @@ _NOT_THE_METERS = tuple(
 
 
 def sums(tensor: Tensor) -> list[npt.NDArray[Any]]:
-    """Return the sums along each of the last two axes: little data from every element.
+    """Return the sums along each of the last two axes: little data, but every element contributes.
 
     The elements are weighted, because the plain sum of a softmax's gradients is 0.
     """
@@ -46,7 +46,7 @@ def metered_rise(
 ) -> dict[str, int]:
     """Call `run`; if `metered`, return `rise_bytes`, the rise of live bytes beyond the inputs.
 
-    The bytes are those of tensors and numpy arrays, and with `objects` of Python objects too.
+    It counts bytes of tensors and numpy arrays, and with `objects` those of Python objects too.
     """
     if not metered:
         run()
@@ -61,8 +61,9 @@ def metered_rise(
 def kept_after(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, Tensor]:
     """Return the bytes that `call` leaves live besides its result, and the result.
 
-    They are in tensors, in numpy arrays, and in large or very many Python objects, such as bytes.
-    It's called twice, and the smaller figure counts: now and then a dict of Python's own grows.
+    The bytes are in tensors, in numpy arrays, and in large or very many Python objects, such as
+    bytes. `call` runs twice and the smaller figure counts, because now and then one of Python's own
+    dicts grows.
     """
     with _objects_traced():
         found = [_kept_after_one(call, *inputs) for _ in range(2)]
@@ -70,7 +71,7 @@ def kept_after(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, Tensor
 
 
 def _kept_after_one(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, Tensor]:
-    tracemalloc.clear_traces()  # what the call replaces must not make up for what it keeps
+    tracemalloc.clear_traces()  # freed objects must not offset what the call keeps
     with MemoryMeter("cpu", history=False).track(*inputs) as meter:
         output = call()
         gc.collect(1)  # garbage in cycles isn't kept
