@@ -18,7 +18,7 @@ _LOOKS = {"build_ledger": ("#0072b2", "o"), "trace": ("#d55e00", "x")}
 
 
 def draw_accuracy(rows: Sequence[Row], path: Path) -> None:
-    """Draw predicted over measured bytes, and how the errors are spread."""
+    """Draw predicted over measured bytes, and the distribution of the errors."""
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     points, spread = figure.subplots(1, 2)
     for who, (colour, marker) in _LOOKS.items():

@@ -64,7 +64,7 @@ class Journal:
         return None if entry is None else _whole(*entry)
 
     def verdicts(self, key: SubmissionKey) -> Result | None:
-        """Return the result that `read` returns, without its notebook, which takes longest to read."""
+        """Return the result that `read` returns, without its notebook, which is slow to read."""
         head = self._head(key)
         return None if head is None else result_from_dict({**head["result"], "notebook": None})
 

@@ -244,5 +244,5 @@ def test_every_kind_of_attack_is_tried():
     there = {case.name for case in (*ATTACKS, *STRUCTURES)} | set(FILES) | set(NO_TABLE)
     named = [name for names in KINDS.values() for name in names]
     assert sorted(named) == sorted(there)
-    assert QUICK.isdisjoint({"sleeper", "crowds-the-processors"})  # what takes long
+    assert QUICK.isdisjoint({"sleeper", "crowds-the-processors"})  # these take long
     assert all(set(names) & QUICK for names in KINDS.values())
