@@ -1,4 +1,4 @@
-"""Text as a terminal would finally show it, without what could steer the terminal."""
+"""Text as a terminal would finally show it, without codes that control the terminal."""
 
 from __future__ import annotations
 

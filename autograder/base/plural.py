@@ -1,4 +1,4 @@
-"""Writes a count and its noun in the right number."""
+"""Formats a count with its noun, singular or plural."""
 
 from __future__ import annotations
 

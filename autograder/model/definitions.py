@@ -259,7 +259,7 @@ def _leads_to_names(node: ast.AST) -> bool:
 
 
 def changing_unseen(cells: Iterable[str], modules: Collection[str]) -> list[Statement]:
-    """Return the statements that may change any solution although no name of it leads to them.
+    """Return statements that may change any solution, even if none of its names leads there.
 
     They bind names that their source doesn't show, or set attributes of modules. `modules` are
     names that have already been imported.

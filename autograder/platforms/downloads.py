@@ -1,4 +1,4 @@
-"""Reads downloads from Canvas, Moodle and Gradescope as they come.
+"""Reads unmodified downloads from Canvas, Moodle and Gradescope.
 
 Each platform names the files of a download in its own way:
 

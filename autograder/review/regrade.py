@@ -1,4 +1,4 @@
-"""Grades a class again beside its old grades, after a lab has changed, and compares them.
+"""Grades a class again after a lab has changed, and compares the new grades with the old.
 
 `OUT/regrade` holds the new results. They replace the old ones only after approval.
 """

@@ -1,4 +1,4 @@
-"""Reads the rows of a CSV file that a person made, most often with a spreadsheet.
+"""Reads the rows of a CSV file that an instructor made, most often with a spreadsheet.
 
 Commas, semicolons or tabs may separate its cells, and it may have blank rows. Ambiguous content is
 refused: the error names the file, the row and the remedy.

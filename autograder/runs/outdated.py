@@ -1,4 +1,4 @@
-"""Finds grades that were made under other terms than the current ones."""
+"""Finds grades that were made under terms that have since changed."""
 
 from __future__ import annotations
 

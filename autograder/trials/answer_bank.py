@@ -1,4 +1,4 @@
-"""Checks correct and incorrect answers to every task, which must be graded as they say.
+"""Grades correct and incorrect answers to every task, and checks each against its own claim.
 
 DIR/<lab>/<task without labNN->.py holds a task's answers in percent format, one solution cell each,
 under `# %% right: <name>` or `# %% wrong: <mistake>`. A folder <task>/ of files right_<name>.py and

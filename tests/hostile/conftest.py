@@ -33,7 +33,7 @@ from tests.sharing import shared
 _TABLES = (DECEIVE, ANSWERS, BENEATH, REACH, KERNEL, USE_UP)
 ATTACKS = [attack for table in _TABLES for attack in table]
 ROOMS = ("quick", "all", "all, as a user")
-SECRET = "5ec2e7" * 11  # the course's secret, easy to find wherever it should not be
+SECRET = "5ec2e7" * 11  # the course's secret, easy to search for wherever it may leak
 CANARY = "canary-in-the-environment"
 HIDDEN = "canary-in-the-solutions"  # in every hidden region of the course that grades the class
 LIMITS = (

@@ -35,7 +35,7 @@ def measured_training(shape: Mapping[str, int], batch: int, seq: int) -> dict[st
 
 
 def _kept_by_forward(model: GPT, tokens: torch.Tensor, targets: torch.Tensor) -> tuple[int, int]:
-    """Return the bytes that autograd saves, without parameters: of logits' size, and the rest."""
+    """Return the saved bytes, without parameters: those of logits-sized tensors, and the rest."""
     kept: dict[int, torch.UntypedStorage] = {}
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
@@ -45,7 +45,7 @@ def _kept_by_forward(model: GPT, tokens: torch.Tensor, targets: torch.Tensor) ->
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         logits = model(tokens)
-        # By address: only the loss saves something as large as the logits.
+        # Identified by address: only the loss saves tensors as large as the logits.
         before = set(kept)
         loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}

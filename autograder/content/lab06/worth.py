@@ -16,7 +16,7 @@ Stage = Mapping[str, Any]
 
 
 def _decide(swap: Callable[[Stage, float, float], float]) -> Callable[..., str]:
-    """Return the decision from some cost of swapping and the correct cost of recomputing."""
+    """Decide by the given cost of swapping and the correct cost of recomputing."""
 
     def decide(stage: Stage, link: float, flops: float) -> str:
         if stage["saved_bytes"] == 0:

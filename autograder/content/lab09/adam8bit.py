@@ -23,7 +23,7 @@ _NEAR = 0.02
 _BLOCK = 256
 _TENSORS, _N = 64, 2**14  # parameters and gradients take 4 MiB each
 _SMALL_BYTES = 64  # per tensor, for a step counter
-# These, 2 MiB of state, the same while a new one is made, and one tensor's temporaries.
+# Both, 2 MiB of state, as much again for a new state, and one tensor's temporaries.
 _MOST_BYTES = 13 * _MIB
 
 

@@ -195,7 +195,7 @@ def filter_system_calls(steps_of: Callable[[int, int], Iterator[Step]]) -> None:
 
 
 def program_of(steps: Sequence[Step]) -> tuple[bytes, ctypes.Array[ctypes.c_char]]:
-    """Return the filter as the kernel takes it, and its code, which must outlive the use of it."""
+    """Return the filter in the kernel's format, and its code, which must outlive the filter."""
     packed = b"".join(struct.pack("HBBI", *step) for step in steps)
     code = ctypes.create_string_buffer(packed, len(packed))
     return struct.pack("HP", len(steps), ctypes.addressof(code)), code
