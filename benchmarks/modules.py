@@ -36,7 +36,7 @@ class Row:
 
     Attributes:
         kind, name: "module" or "operator", and torch's name.
-        samples: steps that ran on real tensors, and allocated any.
+        samples: the number of steps that ran on real tensors.
         lowest, highest: ratio of trace to meter, for the peak and for the bytes that forward
             leaves; None if nothing was traced.
         refused: trace's message about samples that it refused to trace.

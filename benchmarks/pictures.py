@@ -60,7 +60,7 @@ def draw_accuracy(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_figures(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Draw a panel of bars for each measured unit of speed."""
+    """Draw a bar chart for each measured unit of speed."""
     units: dict[str, list[tuple[str, float]]] = {}
     for outcome in outcomes:
         for found in outcome.figures:

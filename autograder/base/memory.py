@@ -34,7 +34,7 @@ class Watch:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the sorted ids of a process's descendants, without ended ones, which hold no memory."""
+    """Return the sorted ids of a process's descendants, without ended ones: they hold no memory."""
     _, *children = _tree(pid)
     return sorted(child for child in children if _status_bytes(child, "VmSize") is not None)
 

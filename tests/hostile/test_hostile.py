@@ -129,7 +129,7 @@ def _assert_quarantined(hostile, student):
 
 
 def _made_up(hostile):
-    """The students whose folders' names can't be students'."""
+    """The students whose folder names can't be student ids."""
     return {r["student"] for r in hostile.rows() if r["student"].startswith("unnamed~")}
 
 

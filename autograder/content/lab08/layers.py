@@ -120,7 +120,7 @@ def _peak(answer: Answer) -> Finding:
 
 
 def _shards(shards: Any) -> Finding:
-    """No rank may store more than its share of a layer. Whole layers per rank take as little."""
+    """No rank may store more than its share of a layer; whole layers, dealt out, take as little."""
     sizes = _sizes(shards)
     if sum(sizes) < _COUNT * _LAYER_VALUES:
         return Finding(False, "The answers came back garbled.")

@@ -167,10 +167,10 @@ def refuse_system_calls(*, gpu: bool, ranks: bool) -> None:
     """Make the kernel refuse these calls to this process and everything it starts, for good.
 
     The calls fail as on a kernel without them, except that `flock` succeeds without locking
-    anything. With a `gpu`, memory files and shared anonymous memory are allowed, because CUDA's
-    libraries need them. With `ranks`, processes may lock files and wait for connections, but
-    create only plain sockets and set few of their options. Raises OSError if the processor is
-    unknown or the kernel takes no filter. Set no-new-privileges before the call.
+    anything. With a `gpu`, memory that belongs to no process and shared anonymous memory are
+    allowed, because CUDA's libraries need them. With `ranks`, processes may lock files and wait for
+    connections, but create only plain sockets and set few of their options. Raises OSError if the
+    processor is unknown or the kernel takes no filter. Set no-new-privileges before the call.
     """
     filter_system_calls(partial(_filter, gpu=gpu, ranks=ranks))
     if ranks:
@@ -195,7 +195,7 @@ def filter_system_calls(steps_of: Callable[[int, int], Iterator[Step]]) -> None:
 
 
 def program_of(steps: Sequence[Step]) -> tuple[bytes, ctypes.Array[ctypes.c_char]]:
-    """Return the filter in the kernel's format, and its code, which must outlive the filter."""
+    """Return the filter in the kernel's format, and the code that it points to; keep both alive."""
     packed = b"".join(struct.pack("HBBI", *step) for step in steps)
     code = ctypes.create_string_buffer(packed, len(packed))
     return struct.pack("HP", len(steps), ctypes.addressof(code)), code
