@@ -28,8 +28,8 @@ _MOST_ROWS = 8  # submissions listed one by one, to fit a terminal; a larger cla
 class LabSummary:
     """One lab of a class in figures.
 
-    Points include only the grader's points on graded submissions. Exercises that wait for manual
-    grading or need a GPU count neither in the points nor in `max_points`.
+    Only the grader's points on graded submissions count. Exercises that wait for manual grading or
+    need a GPU count neither in the points nor in `max_points`.
     """
 
     #: The lab.

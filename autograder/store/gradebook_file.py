@@ -88,7 +88,7 @@ def has_tables(out: OutFolder) -> bool:
 def require_gradebook(out: OutFolder) -> None:
     """Raise Damaged if the gradebook's file exists but isn't a complete gradebook.
 
-    A file without tables passes, because an interrupted first run leaves one.
+    A file without tables passes, because an interrupted first run leaves such a file.
     """
     path = out.gradebook
     if not is_there(path):

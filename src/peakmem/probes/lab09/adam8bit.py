@@ -127,7 +127,7 @@ def trained(
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:
-    """Compare float32 tensors; NaNs, which training that diverges gives, are equal."""
+    """Compare float32 tensors bit by bit; NaNs from diverged training count as equal."""
     return torch.equal(one.view(torch.int32), other.view(torch.int32))
 
 
