@@ -1,5 +1,5 @@
-"""Measurements: predictions beside measured values, on the CPU and on a GPU.
+"""Measurements: predictions compared with measured values, on the CPU and on a GPU.
 
-Nothing here needs nbgrader or Jupyter, so that it runs on a GPU machine with only Python, torch,
-numpy, matplotlib, pytest and transformers.
+The GPU measurements need neither nbgrader nor Jupyter, so that they run on a GPU machine with only
+Python, torch, numpy, matplotlib, pytest and transformers.
 """

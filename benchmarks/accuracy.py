@@ -1,7 +1,7 @@
-"""How exact predictions are: each beside the measured peak of a real training step.
+"""Accuracy of predictions: each is compared with the measured peak of a real training step.
 
-Run as `python -m benchmarks.accuracy`. A prediction is on the right side of the fits test
-where it says "fits" for a budget 1 % above what was measured, and "does not fit" for one 1 % below.
+Run as `python -m benchmarks.accuracy`. A prediction is on the right side if it says "fits" for a
+budget 1 % above the measured peak, and "does not fit" for a budget 1 % below.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from peakmem.predict.step_ledger import build_ledger
 
 __all__ = ["main", "measure", "summary"]
 
-BOUNDS = {"build_ledger": 0.01, "trace": 0.01}  # of the step's peak, on the CPU
+BOUNDS = {"build_ledger": 0.01, "trace": 0.01}  # relative to the step's peak, on the CPU
 RIGHT_SIDE = 0.95  # of the configurations
 
 
 def measure(case: Case, device: torch.device) -> Row:
-    """Take three steps, the last of them metered, and set the predictions beside it."""
+    """Take three steps, the last one metered, and compare the predictions with it."""
     profile = f"torch-{device.type}"
     predicted = None
     if case.shape is not None:
@@ -45,7 +45,7 @@ def measure(case: Case, device: torch.device) -> Row:
 
 
 def _peaks(case: Case, device: torch.device) -> tuple[int, int | None]:
-    """Return the peak of bytes that tensors requested, and on CUDA that the allocator gave."""
+    """Return the peak of the bytes that tensors requested and, on CUDA, of those allocated."""
     torch.manual_seed(0)
     floors = _settle(device)
     if device.type == "cpu":
@@ -63,14 +63,14 @@ def _peaks(case: Case, device: torch.device) -> tuple[int, int | None]:
 
 
 def _settle(device: torch.device) -> tuple[int, int]:
-    """Free memory that earlier work left; return live bytes, since libraries keep workspaces."""
+    """Free memory left by earlier work; return live bytes, because libraries keep workspaces."""
     gc.collect()
     if device.type == "cpu":
         return 0, 0
     for dtype in (torch.float32, torch.bfloat16):
         x = torch.randn(256, 256, device=device, dtype=dtype, requires_grad=True)
-        # Backward's thread has workspaces of its own, also for the first of two recomputed layers;
-        # the last one isn't run again.
+        # Backward's thread has its own workspaces, even for the first of two recomputed layers; the
+        # last one isn't run again.
         layers = nn.Sequential(*(nn.Linear(256, 256, device=device, dtype=dtype) for _ in "ab"))
         checkpoint(layers, x, use_reentrant=False).sum().backward()
         del layers
@@ -82,7 +82,7 @@ def _settle(device: torch.device) -> tuple[int, int]:
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
-    """Describe the worst errors and the shares on the right side."""
+    """Describe the worst errors and the shares of predictions on the right side."""
     lines = []
     for who, of_row in _WHO.items():
         there = [(row, n) for row in rows if (n := of_row(row)) is not None]
@@ -108,7 +108,7 @@ _WHO: dict[str, Callable[[Row], int | None]] = {
 def held(rows: Iterable[Row], bounds: Mapping[str, float]) -> bool:
     """Whether every error is within its bound, and no predictor wrongly said "fits".
 
-    Of what each says, 95 % have to be on the right side of the fits test as well.
+    At least 95 % of each predictor's answers must also be on the right side.
     """
     rows = list(rows)
     for who, bound in bounds.items():
@@ -140,7 +140,7 @@ def table(rows: Sequence[Row]) -> str:
 
 def write(rows: Sequence[Row], folder: Path, name: str, device_name: str) -> None:
     """Write the rows as `<name>.json` and their picture as `<name>.png`."""
-    from benchmarks.pictures import draw_accuracy  # matplotlib, which a GPU run needn't have
+    from benchmarks.pictures import draw_accuracy  # late: matplotlib may be missing in a GPU run
 
     folder.mkdir(parents=True, exist_ok=True)
     found = {

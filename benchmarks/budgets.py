@@ -1,8 +1,8 @@
-"""Memory budgets beside the needs of answers, and right answers graded under hard conditions.
+"""Memory budgets compared with answers' needs, and correct answers graded under hard conditions.
 
-Run as `python -m benchmarks.budgets`. Without options it finds, for each answer of the bank
-to an exercise with a memory budget, the least budget that suffices. With `--repeat N` it
-grades the right answers N times in all, evenly, while the machine is in the named condition.
+Run as `python -m benchmarks.budgets`. Without options it finds the smallest sufficient budget for
+each answer in the answer bank to an exercise with a memory budget. With `--repeat N` it grades the
+correct answers N times in total, each equally often, while the machine is in the named condition.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Print the figures; return 1 if a right answer is refused memory, or a mistake is not."""
+    """Print the figures; return 1 if a correct answer is refused memory, or a mistake isn't."""
     parser = argparse.ArgumentParser(prog="budgets", description=__doc__)
     parser.add_argument("--repeat", type=int, metavar="N", help="grade right answers N times")
     parser.add_argument("--condition", choices=CONDITIONS, default="idle")
@@ -98,7 +98,7 @@ def _right_answers(lab: Lab) -> int:
 
 
 def _update(file: Path | None, figures: Mapping[str, Any]) -> None:
-    """Put figures into a file, next to those of other conditions."""
+    """Add figures to a file, next to those for other conditions."""
     if file is None:
         return
     there = json.loads(file.read_text()) if file.exists() else {}

@@ -1,9 +1,9 @@
-"""Calculators in a real browser: from a key to the screen, and how fast a lecture's page appears.
+"""Calculators in a real browser: the delay from key to screen, and a lecture page's load time.
 
 Run as `python -m benchmarks.calculators` in the course's folder. Pages are served as
-`course.py lecture` serves them. A change is timed in the page: from the key or the click to the
-frame that shows the new text, or the new picture. It passes through the browser, the kernel and
-back, so measure on an otherwise idle machine.
+`course.py lecture` serves them. Changes are timed in the page, from the key press or click to the
+frame that shows the new text or picture. A change goes through the browser, the kernel and back, so
+measure on an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LIMIT_MS = 80
 _PAINT_LIMIT_S = 2.0
 _CHROMIUM = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking"
 
-# Records for each key or click when the first new text and the first new picture were painted.
+# Records, for each key or click, when the first new text and the first new picture were painted.
 _WATCH = """calculator => {
   window.painted = {text: [], picture: []};
   let began = 0, seen = {};
@@ -61,10 +61,10 @@ _TEXT_PAINTED = "performance.getEntriesByName('first-contentful-paint')[0].start
 
 
 class Delay(NamedTuple):
-    """Milliseconds from a change to the screen, one for each change that was seen."""
+    """Milliseconds from a change to the screen, for each change that was seen."""
 
     calculator: str
-    #: What was changed: "slider", "bit" or "list", such as that of the models.
+    #: What was changed: a "slider", a "bit" or a "list", such as the list of models.
     control: str
     kind: str
     milliseconds: list[float]
@@ -76,7 +76,7 @@ class Delay(NamedTuple):
 
 
 def percentile(values: list[float], percent: int) -> float:
-    """Return the smallest value that this percentage of the values do not exceed.
+    """Return the smallest value that this percentage of the values don't exceed.
 
     >>> percentile([3.0, 1.0, 2.0, 4.0], 50), percentile([1.0] * 19 + [9.0], 95)
     (2.0, 1.0)
@@ -98,7 +98,7 @@ def measure_changes(browser: Browser, root: Path, changes: int = _CHANGES) -> li
         with _served(root, notebook) as address, contextlib.closing(browser.new_page()) as page:
             page.goto(address)
             page.locator(".peakmem-calculator").nth(len(names) - 1).wait_for()
-            page.wait_for_timeout(3000)  # until slower results have arrived
+            page.wait_for_timeout(3000)  # wait until slower results have arrived
             for place, name in enumerate(names):
                 found += _one(page, place, name, changes)
     return found
@@ -108,7 +108,7 @@ def _one(page: Page, place: int, name: str, changes: int) -> list[Delay]:
     calculator = page.locator(".peakmem-calculator").nth(place)
     bit, slider = calculator.locator(".peakmem-bit-3"), calculator.locator(".noUi-handle").first
     choices = calculator.locator("select").first
-    # Each entry of a list once: earlier predictions are remembered.
+    # Each entry of a list only once, because predictions are cached.
     entries = min(changes, choices.evaluate("list => list.length - 1 - list.selectedIndex"))
     keys = ("ArrowRight", "ArrowLeft")
     acts = {
@@ -117,7 +117,7 @@ def _one(page: Page, place: int, name: str, changes: int) -> list[Delay]:
     }
     if name == "float_explorer":
         acts = {"bit": [partial(bit.click)] * changes}
-    if name == "adam_state":  # its other view depends neither on the batch nor on the model
+    if name == "adam_state":  # its other view depends on neither the batch nor the model
         calculator.get_by_role("button", name="one step").click()
         page.wait_for_timeout(_PAUSE_MS)
     calculator.evaluate(_WATCH)
@@ -129,7 +129,7 @@ def _one(page: Page, place: int, name: str, changes: int) -> list[Delay]:
 
 
 def _timed(page: Page, acts: Sequence[Callable[[], None]]) -> dict[str, list[float]]:
-    """Do one action after another, each once the previous one is on the screen."""
+    """Do one action after another, each after the previous one has appeared on the screen."""
     page.evaluate("window.painted.text = []; window.painted.picture = []")
     seen = "painted.text.length + painted.picture.length"
     for act in acts:
@@ -144,7 +144,7 @@ def _timed(page: Page, acts: Sequence[Callable[[], None]]) -> dict[str, list[flo
 def measure_first_paint(browser: Browser, root: Path, lecture: Path) -> tuple[float, float]:
     """Return the seconds from requesting a lecture's page to its text and first calculator."""
     with _served(root, lecture) as address, contextlib.closing(browser.new_page()) as page:
-        time.sleep(3)  # a lecturer starts it before the room looks
+        time.sleep(3)  # lecturers start the server before class
         started = time.perf_counter()
         page.goto(address)
         page.locator(".peakmem-calculator").first.wait_for()

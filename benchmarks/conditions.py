@@ -19,20 +19,20 @@ __all__ = ["CONDITIONS", "signs"]
 
 _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 _PERIOD = 1.0  # seconds between two drops of the page cache
-_LOOK = 0.01  # seconds between two looks at the memory that is left
-_LEFT_BYTES = 3 * 2**29  # of memory, which pressure leaves to other processes
+_LOOK = 0.01  # seconds between two checks of the memory left
+_LEFT_BYTES = 3 * 2**29  # of memory that pressure leaves to other processes
 _CHUNK_BYTES = 64 * 2**20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
 class Signs:
-    """Counts of the kernel since it started: each condition shows in one of these."""
+    """Kernel counters since boot, one of which shows each condition."""
 
-    dropped: int  # times that the page cache was dropped
+    dropped: int  # how often the page cache was dropped
     reclaimed_pages: int
     major_faults: int
-    busy_seconds: float  # of all processors
+    busy_seconds: float  # summed over all processors
 
     def since(self, before: Signs) -> Signs:
         return Signs(
@@ -44,7 +44,7 @@ class Signs:
 
 
 def signs() -> Signs:
-    """Return the kernel's counts so far."""
+    """Return the kernel's counters."""
     counts = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
     user, nice, system = map(int, Path("/proc/stat").read_text().split(maxsplit=4)[1:4])
     return Signs(
@@ -96,7 +96,7 @@ def _pressure() -> Iterator[None]:
             raise RuntimeError("the process that held the memory was ended before the measuring")
 
 
-# The names of the conditions, and the functions that create them. NotRun says why one cannot.
+# The conditions' names, and the functions that create them. NotRun says why one can't be created.
 CONDITIONS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
     "idle": _idle,
     "busy": _busy,
@@ -107,7 +107,7 @@ CONDITIONS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
 
 @contextlib.contextmanager
 def _child(work: Callable[[int], None]) -> Iterator[BaseProcess]:
-    """Run `work` in a process of its own, until the block ends or this process does."""
+    """Run `work` in a separate process until the block or this process ends."""
     child = multiprocessing.get_context("spawn").Process(target=work, args=(os.getpid(),))
     child.start()
     try:
@@ -123,7 +123,7 @@ def _spin(parent: int) -> None:
 
 
 def _press(parent: int) -> None:
-    """Hold all memory but a rest, and give back at once as much as others take of that rest.
+    """Hold all memory except a reserve, and release memory whenever others take from the reserve.
 
     If memory runs out anyway, the kernel ends this process first.
     """
@@ -135,7 +135,7 @@ def _press(parent: int) -> None:
 
 
 def _adjust(held: list[mmap.mmap], left_bytes: int) -> bool:
-    """Take or give back one piece of memory if that is due; return whether it was."""
+    """Take or release one piece of memory if necessary; return whether it was."""
     if left_bytes < _LEFT_BYTES and held:
         held.pop().close()
     elif left_bytes > _LEFT_BYTES + _CHUNK_BYTES:

@@ -1,4 +1,4 @@
-"""What a process takes on a GPU beside its tensors: CUDA's context, and cuBLAS's workspaces."""
+"""GPU memory of a process beyond its tensors: CUDA's context and cuBLAS's workspaces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from peakmem.predict.fit import CONTEXT_BYTES
 
 __all__ = ["context"]
 
-# Two layers forward, and backward with the first one recomputed; then only workspaces are left.
+# Two layers forward, then backward with the first one recomputed; only workspaces remain.
 _STEP = """
 import sys, torch
 from torch.utils.checkpoint import checkpoint
@@ -31,7 +31,7 @@ sys.stdin.readline()
 
 
 def context(device: torch.device) -> list[Figure]:
-    """Measure them in a process of its own, seen from this one."""
+    """Measure both in a separate process, seen from this one."""
     if device.type != "cuda":
         raise NotRun("a CPU has no context")
     free_before, _ = torch.cuda.mem_get_info(device)

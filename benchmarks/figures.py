@@ -1,4 +1,4 @@
-"""Figures of a measurement with their bounds, and the outcome of a part that takes some."""
+"""Figures of a measurement with their bounds, and the outcome of the part that measures them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Figure", "NotRun", "Outcome"]
 
 
 class NotRun(Exception):
-    """Why a part could not run here: neither a failure nor a success."""
+    """A part couldn't run here, which is neither a failure nor a success; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Figure:
     unit: str
     least: float | None = None
     most: float | None = None
-    #: What it summarizes: rows for the record, left out of the printed table.
+    #: The rows that it summarizes, for the record; the printed table leaves them out.
     detail: tuple[dict[str, Any], ...] = ()
 
     @property

@@ -1,7 +1,7 @@
 """The GPU run: everything that only a GPU can show, in a few minutes, without Jupyter.
 
-Run as `python -m benchmarks.gpu`. Exit status 0: every part ran and every bound was kept. 1: a
-bound was broken, or a part failed. 2: nothing was broken, but a part did not run, so this is not a
+Run as `python -m benchmarks.gpu`. Exit status 0: every part ran and every bound held. 1: a bound
+was exceeded, or a part failed. 2: no bound was exceeded, but a part didn't run, so this isn't a
 success.
 """
 
@@ -64,7 +64,7 @@ def status(outcomes: Sequence[Outcome]) -> int:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Return one line per figure: part, run or not run, figure, bound, and whether it was kept."""
+    """Return one line per figure: part, run or not run, figure, bound, and whether it held."""
     lines = [f"{'part':26}{'state':9}figure"]
     for outcome in outcomes:
         if not outcome.figures:
@@ -123,7 +123,7 @@ def _write(outcomes: Sequence[Outcome], folder: Path, device_name: str) -> None:
 
 
 def _beside(outcomes: Sequence[Outcome], path: Path) -> list[Outcome]:
-    """Return these outcomes, and those of other parts that were recorded with the same torch."""
+    """Return these outcomes, and those of other parts recorded with the same version of torch."""
     known = {outcome.part: outcome for outcome in outcomes}
     if path.exists():
         record = json.loads(path.read_text("utf-8"))

@@ -1,19 +1,19 @@
 """Benchmark: the overhead of grading a submission, compared with stock nbgrader.
 
-Run as `python -m benchmarks.grader`. Both graders get the same notebooks, right answers of the
-bank, and both write a gradebook entry and a feedback page. The three ways take turns at each
-notebook, so that what else the machine does meets all of them; read the ratios, for single times
-depend on it.
+Run as `python -m benchmarks.grader`. Both graders get the same notebooks, made of correct answers
+from the answer bank, and both write a gradebook entry and a feedback page. The three runs alternate
+notebook by notebook, so that other load on the machine affects all of them. Read the ratios,
+because single times depend on that load.
 
-The student's own compute is the cells and the probes' calls in a plain process that has run another
-such notebook before. It is taken off both, so everything that a fresh process adds is overhead:
-stock's kernel imports what the cells import, and a fork of ours touches its memory for the first
-time. So are cases and judging. Stock runs demonstrations and self-checks too: its compute has them
-as well.
+The student's own compute consists of the cells and the probes' calls, timed in a plain process that
+has already run another such notebook. It is subtracted from both totals, so everything that a fresh
+process adds is overhead: stock's kernel imports what the cells import, and a fork of ours touches
+its memory for the first time. Drawing cases and judging are overhead, too. Stock also runs
+demonstrations and self-checks, so its compute includes them.
 
-Not counted are what comes once: starting, which for ours is each worker's, with the process that it
-forks students' from (shown below the table), and making a gradebook, with the lab's cells and a
-first submission. Of publishing, a submission's share is that in a class of as many as are measured.
+One-time costs don't count: starting (for ours, each worker and the process that it forks students'
+processes from, shown below the table), and creating a gradebook with the lab's cells and a first
+submission. Each submission's share of publishing is that of a class of the measured size.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ from peakmem.probes import call_probe
 __all__ = ["main"]
 
 _SECRET = bytes(32)
-_MAX_RATIO = 1 / 15  # our overhead's limit, as a share of the stock one
-_MAX_SECONDS = 0.1  # its limit on an otherwise idle machine
+_MAX_RATIO = 1 / 15  # limit of our overhead, as a share of stock's
+_MAX_SECONDS = 0.1  # limit on an otherwise idle machine
 
 
 @dataclass(frozen=True)
 class Row:
-    """One lab's figures, in seconds, one of each submission; `start` and `publish` come once."""
+    """One lab's figures in seconds: one per submission, and one each for `start` and `publish`."""
 
     lab: str
     stock: tuple[float, ...]
@@ -74,7 +74,7 @@ class Row:
 
     @property
     def overheads(self) -> tuple[float, float]:
-        """Stock's overhead and ours: medians over the submissions."""
+        """Stock's overhead and ours, as medians over the submissions."""
         share = self.publish / len(self.ours)
         return (
             statistics.median(map(float.__sub__, self.stock, self.stock_compute)),
@@ -153,7 +153,7 @@ def _measure(name: str, count: int) -> Row:
             of_ours.append(ours.grade(number))
             computes.append(pool.submit(_compute, name, notebooks[number]).result())
         publish = ours.publish()
-    stock_compute, our_compute = zip(*computes[1:], strict=True)  # the first warms all up
+    stock_compute, our_compute = zip(*computes[1:], strict=True)  # the first is a warm-up
     start = of_ours[0] - statistics.median(of_ours[1:])
     return Row(
         name,
@@ -167,12 +167,12 @@ def _measure(name: str, count: int) -> Row:
 
 
 def _computing() -> ProcessPoolExecutor:
-    """A separate process: students' imports stay out of this one."""
+    """A separate process, which keeps students' imports out of this one."""
     return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
 
 
 def _compute(name: str, notebook: Notebook) -> tuple[float, float]:
-    """The time of a student's cells and of the probes' calls alone."""
+    """The time of only a student's cells and the probes' calls."""
     lab = find_lab(name)
     raw = json.dumps(notebook).encode()
     submission = take_in("bench", name, raw, release_of(name, COURSE.releases))
@@ -194,7 +194,7 @@ def _seconds_of_cells(sources: Iterable[str], names: dict[str, Any]) -> float:
 
 
 def _seconds_of_probes(lab: Lab, raw: bytes, names: dict[str, Any]) -> float:
-    """The time within the probes alone: encoding and drawing cases are the graders' work."""
+    """The time within the probes only, because encoding and drawing cases are the grader's work."""
     seconds = 0.0
     for task in lab.tasks:
         for case in () if task.needs_gpu else draw(task, _SECRET, "bench", raw):
@@ -217,7 +217,7 @@ def _asked_by(task: Task, case: Case) -> Ask:
 
 
 def _stock(lab: str, notebooks: Sequence[Notebook], course: Path) -> Iterator[float]:
-    """The time of `nbgrader autograde` and `generate_feedback`, in one process, for each."""
+    """The time of `nbgrader autograde` and `generate_feedback` per submission, in one process."""
     from nbgrader.apps import NbGraderAPI
     from traitlets.config import Config
 
@@ -248,7 +248,7 @@ def _succeed(result: Mapping[str, Any]) -> None:
 class _Ours:
     """One worker of this grader, with one submission at a time.
 
-    The first one starts the worker, and is published alone, which makes a gradebook.
+    The first submission starts the worker, and is published alone, which creates a gradebook.
     """
 
     def __init__(self, lab: Lab, notebooks: Sequence[Notebook], out: Path) -> None:

@@ -1,7 +1,7 @@
-"""The configurations that predictions are compared on: real models, real steps, nothing downloaded.
+"""Configurations to compare predictions on: real models and real steps, without downloads.
 
 A `Case` builds a model with random weights, its optimizer and its batches, and takes training steps
-with them. Where `build_ledger` has rules for it, it also has the shape and the recipe.
+with them. If `build_ledger` has rules for the model, the case also has its shape and recipe.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _STEPS: tuple[tuple[str, Implementation], ...] = (
 
 
 class Step:
-    """A model with everything it trains with; calling it takes one step."""
+    """A model with everything that its training needs; calling it takes one step."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ def _optimizer(module: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
 
 @dataclass(frozen=True)
 class Case:
-    """One configuration; `shape` is None where build_ledger has no rules for the model."""
+    """One configuration; `shape` is None if build_ledger has no rules for the model."""
 
     name: str
     recipe: Recipe
@@ -89,12 +89,12 @@ class Case:
 
 
 def configurations(*, large: bool = False) -> list[Case]:
-    """Return all of them: small ones that a CPU takes in milliseconds, or ones that fill GiBs."""
+    """Return all configurations: small ones for a CPU, or ones that fill GiBs."""
     return [*_gpt_cases(large), *_transformers_cases(large)]
 
 
 def quick() -> list[Case]:
-    """Return about half a dozen, of every kind."""
+    """Return about six configurations, of all kinds."""
     return configurations()[::12]
 
 
@@ -155,7 +155,7 @@ def _in_words(recipe: Recipe) -> str:
 
 
 def _placed(make: Callable[[], nn.Module], recipe: Recipe, device: torch.device) -> nn.Module:
-    """Make a model on its device and in its dtype: `trace` cannot move or cast one afterwards."""
+    """Make a model on its device and in its dtype, because `trace` can't move or cast it later."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.bfloat16 if recipe.precision == "bf16" else torch.float32)
     try:
@@ -183,11 +183,11 @@ def _of_llama(logits: Tensor, targets: Tensor) -> Tensor:
     return _of_tokens(logits.float(), targets)
 
 
-# Models of the library transformers, made from their configurations.
+# Models of the transformers library, made from their configurations.
 
 
 class _Logits(nn.Module):
-    """A model of transformers, from its one input to logits."""
+    """A transformers model as a function from its single input to logits."""
 
     def __init__(self, model: nn.Module, **options: Any) -> None:
         super().__init__()

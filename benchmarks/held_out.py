@@ -1,8 +1,7 @@
-"""Model families that no test and no rule of the library names, as small configs.
+"""Small configs of model families that none of the library's tests and rules name.
 
 Each is trained for three steps on the CPU in a plain loop, and traced from its config as `peakmem
-estimate --config --trace` does. The inputs of others' formulas, the sizes of a transformer, are
-beside it.
+estimate --config --trace` does. Each also has the sizes of a transformer, for others' formulas.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class HeldOut:
     #: The entries of its config.json.
     values: Mapping[str, Any]
     recipe: Recipe
-    #: The transformer that formulas treat it as.
+    #: The transformer whose sizes formulas use in its place.
     sizes: ModelShape
 
     @property
@@ -58,7 +57,7 @@ class HeldOut:
 
     @property
     def config(self) -> ModelConfig:
-        """The config as it would be read from a file."""
+        """The config, as if read from a file."""
         values = {**self.values, "architectures": [self.class_name]}
         return ModelConfig(str(self.values["model_type"]), values)
 
@@ -113,9 +112,9 @@ class Measured:
     """One family's step, in bytes."""
 
     name: str
-    #: By the meter: what tensors ask for.
+    #: The bytes that tensors requested, by the meter.
     measured_bytes: int
-    #: From the config, before anything ran.
+    #: The bytes predicted from the config, before anything ran.
     traced_bytes: int
 
 
@@ -169,7 +168,7 @@ def _recipe(precision: str, *, full: bool = False) -> Recipe:
 
 
 def _gpt(class_name: str, precision: str, values: dict[str, Any], **sizes: Any) -> HeldOut:
-    """Return a model whose config has names of its own."""
+    """Return a model whose config has its own names for sizes."""
     shape = ModelShape(
         values["model_type"],
         n_layers=_LAYERS,

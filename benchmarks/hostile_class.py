@@ -1,7 +1,7 @@
-"""A class that uses up every allowance: the workers' memory, and the disk.
+"""A class that uses up every allowance, to measure the workers' memory and the disk.
 
-Run as `python -m benchmarks.hostile_class`. Each submission is a solved notebook that takes all it
-may of one allowance, or of all of them, and the real command grades them.
+Run as `python -m benchmarks.hostile_class`. Each submission is a solved notebook that uses up one
+allowance, or all of them, and the real command grades the class.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["KINDS", "Figures", "main"]
 
 _LAB = "lab05_accumulation"
 _MOST_WORKER_BYTES = 600 * 2**20
-_MOST_DISK_BYTES = 10 * 2**30 // 1000  # of one submission
+_MOST_DISK_BYTES = 10 * 2**30 // 1000  # per submission
 _LOOK_SECONDS = 0.05
 _MIB = 2**20
 
@@ -131,9 +131,9 @@ KINDS: dict[str, Callable[[Notebook], None]] = {
 
 @dataclass(frozen=True)
 class Figures:
-    """One class: its size, the peaks of a worker and of the controller, the disk, the ends.
+    """One class: its size, the peaks of a worker and the controller, the disk use, the statuses.
 
-    `largest_bytes` is what the submission that leaves most has on disk, `largest_kind` its kind.
+    `largest_bytes` is the disk use of the submission that leaves most, and `largest_kind` its kind.
     """
 
     submissions: int
@@ -147,7 +147,7 @@ class Figures:
 
     @property
     def held(self) -> bool:
-        """Whether worker and disk stay within their bounds, the disk as for a class of 1,000."""
+        """Whether worker and disk stay within their bounds, the disk scaled to a class of 1,000."""
         within = self.disk_bytes <= self.submissions * _MOST_DISK_BYTES
         return within and self.worker_peak_bytes <= _MOST_WORKER_BYTES
 
@@ -222,7 +222,7 @@ def _hand_in(submitted: Path, size: int) -> None:
 
 
 def _worker_peaks(controller: int) -> Iterator[int]:
-    """The peaks of the processes that grade: forks of the controller's server of forks."""
+    """The peaks of the grading processes, which are forks of the controller's fork server."""
     for server in _children(controller):
         for worker in _children(server):
             with suppress(OSError):

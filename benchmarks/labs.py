@@ -1,7 +1,7 @@
-"""Runs a lab's solution from its source, and grades its exercises as the grader's tasks do.
+"""Runs a lab's solution from its source, and grades its exercises with the grader's tasks.
 
 Run as `python -m benchmarks.labs solutions/lab01_formats.py`. It needs neither nbgrader nor
-Jupyter, so the exercises for a GPU can be graded on a machine that has one.
+Jupyter, so GPU exercises can be graded on any machine that has a GPU.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCORE = re.compile(r'^score\("([\w-]+)", globals\(\)\)$', re.MULTILINE)
 
 
 def cells(source: str) -> Iterator[tuple[str, str]]:
-    """Yield header and body of each code cell of a notebook in jupytext's percent format."""
+    """Yield the header and body of each code cell of a notebook in jupytext's percent format."""
     for part in re.split(r"^# %%", source, flags=re.MULTILINE)[1:]:
         header, _, body = part.partition("\n")
         if not header.startswith(" [markdown]"):
@@ -34,7 +34,7 @@ def cells(source: str) -> Iterator[tuple[str, str]]:
 
 
 def main(path: str) -> int:
-    """Run one lab; print how many cells failed and how many points there were; 1 if any failed."""
+    """Run one lab; print how many cells failed, and the points; return 1 if any failed."""
     os.environ["MPLBACKEND"] = "Agg"
     sys.path.insert(0, str(Path(path).parent))
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -54,7 +54,7 @@ def main(path: str) -> int:
 
 
 def _grade(task_id: str, names: dict[str, Any]) -> tuple[float, float]:
-    """Return the points of one exercise, and its maximum; none for a GPU exercise without a GPU."""
+    """Return an exercise's points and its maximum; 0 for a GPU exercise without a GPU."""
     with refusals_lifted():
         task = find_task(task_id)
         if task.needs_gpu and not _has_gpu():

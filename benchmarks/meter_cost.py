@@ -1,4 +1,4 @@
-"""What measuring costs: the same step plain, under MemoryMeter, and under torch's MemTracker."""
+"""The cost of measuring: the same step plain, under MemoryMeter, and under torch's MemTracker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MeterCost:
 
     @property
     def ratio(self) -> float:
-        """Seconds that MemoryMeter adds to the step, over those that MemTracker adds."""
+        """Seconds that MemoryMeter adds to the step, divided by those that MemTracker adds."""
         added = self.tracker_seconds - self.plain_seconds
         return (self.meter_seconds - self.plain_seconds) / added
 
@@ -43,10 +43,10 @@ class MeterCost:
 
 
 def meter_cost(rounds: int = 5) -> MeterCost:
-    """Time a small GPT's step in turns, so that all three see the same load of the machine.
+    """Time a small GPT's step in turns, so that all three see the same load on the machine.
 
-    Small tensors and many operators: the step in which a meter's own work weighs most. The
-    ledger's making counts to MemoryMeter's time, a snapshot of the peak to MemTracker's.
+    The step has small tensors and many operators, so that a meter's own work matters most.
+    MemoryMeter's time includes making the ledger, MemTracker's a snapshot of the peak.
     """
     model = GPT(_SHAPE)
     optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
@@ -70,7 +70,7 @@ def meter_cost(rounds: int = 5) -> MeterCost:
     ways: list[Callable[[], None]] = [step, metered, tracked]
     seconds: list[list[float]] = [[], [], []]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of MemTracker's module hooks
+        warnings.simplefilter("ignore")  # about MemTracker's module hooks
         for round_number in range(rounds + 1):
             for way, found in zip(ways, seconds, strict=True):
                 start = time.perf_counter()

@@ -1,9 +1,9 @@
-"""Random notebooks of the bank's answers: does each right answer keep its points in every one?
+"""Random notebooks of the answer bank's answers, in which correct answers must keep their points.
 
-Run as `python -m benchmarks.mixes [LAB ...] --notebooks N`. In each notebook every exercise
-gets a right or a wrong answer, or none. Cells are deleted, copied, moved into added cells, and
-those of wrong answers are careless besides: they bind others' names, patch libraries, hold memory
-or end the process. A right answer keeps full points whatever is around it.
+Run as `python -m benchmarks.mixes [LAB ...] --notebooks N`. In each notebook every exercise gets a
+correct answer, an incorrect one, or none. Cells are deleted, copied, or moved into added cells, and
+cells of incorrect answers may do harm: bind others' names, patch libraries, hold memory or end the
+process. A correct answer keeps full points whatever surrounds it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["CARELESS", "Figures", "Lost", "Mix", "lost_points", "main", "mix"]
 
 Notebook = dict[str, Any]
 
-# What stands below a wrong answer in its cell. Nobody's other exercise may suffer from it.
+# Code added below an incorrect answer in its cell. It must not harm any other exercise.
 CARELESS = (
     "import os\nos._exit(3)",
     "while True:\n    pass",
@@ -58,14 +58,14 @@ CARELESS = (
     "import os\nos.chdir('/')",
     "import threading\nthreading.Thread(target=lambda: any(iter(int, 1)), daemon=True).start()",
 )
-_CARELESS_SHARE = 0.25  # of wrong answers
+_CARELESS_SHARE = 0.25  # of incorrect answers
 _MESSY_SHARE = 0.3  # of all answers
-_LIMITS = Limits(cell_seconds=5)  # endless loops are stopped that soon
+_LIMITS = Limits(cell_seconds=5)  # to stop endless loops early
 
 
 @dataclass(frozen=True)
 class Mix:
-    """A notebook, and the tasks whose right answers count in it; `made` lists the changes."""
+    """A notebook, and the tasks whose correct answers count in it; `made` lists the changes."""
 
     notebook: Notebook
     right: frozenset[str]
@@ -74,7 +74,7 @@ class Mix:
 
 @dataclass(frozen=True)
 class Lost:
-    """A right answer that lost points in a mix."""
+    """A correct answer that lost points in a mix."""
 
     verdict: Verdict
     made: tuple[str, ...]
@@ -93,9 +93,9 @@ def mix(
     draw: random.Random,
     careless: Sequence[str] = CARELESS,
 ) -> Mix:
-    """Return a notebook in which each of the lab's exercises has an answer of its own, or none.
+    """Return a notebook in which each of the lab's exercises has a random answer, or none.
 
-    `careless` are what may stand below a wrong one.
+    `careless` has the code that may be added below an incorrect answer.
     """
     chosen: dict[str, Entry] = {}
     for task in lab.tasks:
@@ -122,7 +122,7 @@ def mix(
 def _make_a_mess(
     notebook: Notebook, entry: Entry, tries: Sequence[Entry], draw: random.Random
 ) -> str:
-    """Change an answer's cell as students do; say how. `tries` are wrong answers to it."""
+    """Change an answer's cell as students do, and say how. `tries` are incorrect answers."""
     cells, cell = notebook["cells"], _cell_of(notebook, entry)
     place = cells.index(cell)
     right = ("copied", "in an added cell", "a second try", "imported over")
@@ -161,7 +161,7 @@ def _added(source: str, task: str) -> dict[str, Any]:
 
 
 def lost_points(lab: Lab, mixes: Sequence[Mix], course: Course = COURSE) -> Iterator[list[Lost]]:
-    """Grade the mixes in one sandbox; yield, for each, the right answers that lost points."""
+    """Grade the mixes in one sandbox; yield, for each, the correct answers that lost points."""
     release = release_of(lab.name, course.releases)
     solutions = solution_sources(source_notebook(lab.name, course))
     measured = any(task.trust == "measured" for task in lab.tasks)
@@ -179,7 +179,7 @@ def lost_points(lab: Lab, mixes: Sequence[Mix], course: Course = COURSE) -> Iter
 
 @dataclass(frozen=True)
 class Figures:
-    """The mixes of one lab: how many, and what became of the right answers in them."""
+    """The mixes of one lab: how many, and how their correct answers were graded."""
 
     lab: str
     seed: int
@@ -210,7 +210,7 @@ def main() -> int:
         count = len(range(number, options.notebooks, len(names)))
         figures.append(_measure(name, count, options.seed))
         print(figures[-1], flush=True)
-        if options.json:  # a long run may be stopped
+        if options.json:  # written early, because a long run may be stopped
             rows = [asdict(one) for one in figures]
             options.json.write_text(json.dumps(rows, indent=1) + "\n")
     right, lost = sum(f.right_answers for f in figures), sum(f.lost_points for f in figures)
@@ -219,7 +219,7 @@ def main() -> int:
 
 
 def _measure(name: str, count: int, seed: int) -> Figures:
-    """Grade `count` mixes of a lab, and print each right answer that loses points."""
+    """Grade `count` mixes of a lab, and print each correct answer that loses points."""
     lab, begin = find_lab(name), time.perf_counter()
     release, entries = release_of(name, COURSE.releases), read_bank(COURSE.bank, lab)
     draw = random.Random(f"{seed} {name}")

@@ -1,7 +1,7 @@
-"""Training steps of every module of torch.nn, and of torch's own lists of modules and operators.
+"""Training steps for every module in torch.nn, and for torch's own lists of modules and operators.
 
-torch tests its modules and operators with lists of samples (`module_db`, `op_db`). Those samples
-are tiny, and some modules are missing, so every module has a step of its own here, of some MB.
+torch tests its modules and operators with lists of samples (`module_db`, `op_db`). These samples
+are tiny, and some modules are missing, so every module also has a step of a few MB here.
 
 Long because it is a table: one row for each module of torch.nn.
 """
@@ -26,7 +26,7 @@ from peakmem.measure.meter import BuildStep
 
 __all__ = ["NO_STEP", "OWN", "Sample", "listed_modules", "own_samples", "torch_samples"]
 
-SAMPLES = 6  # of one module or operator, at most, spread over torch's list
+SAMPLES = 6  # per module or operator, at most, spread over torch's list
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ def _made(name: str, *sizes: float, **options: Any) -> Make:
 
 
 def _same(shape: tuple[int, ...], *names: str, **options: Any) -> dict[str, tuple[Make, Make]]:
-    """Modules that are made and called in the same way."""
+    """Modules that are constructed and called in the same way."""
     return {name: (_made(name, **options), lambda: [_f(*shape)]) for name in names}
 
 
 def _by_dimension(name: str, *sizes: float, lazy: bool = False) -> dict[str, tuple[Make, Make]]:
-    """The 1d, 2d and 3d module of one kind."""
+    """The 1d, 2d and 3d modules of one kind."""
     found: dict[str, tuple[Make, Make]] = {}
     for d, edge in ((1, 4096), (2, 64), (3, 16)):
         kind = f"{name}{d}d"
@@ -227,7 +227,7 @@ OWN: Mapping[str, tuple[Make, Make]] = {
 
 
 def own_samples(names: list[str] | None = None) -> Iterator[Sample]:
-    """Yield our steps in fp32 and under autocast, of all modules or of those named."""
+    """Yield our steps in fp32 and under autocast, for all modules or for the named ones."""
     for name, (make, inputs) in OWN.items():
         if names is None or name in names:
             for half in (False, True):
@@ -260,8 +260,8 @@ def _own_step(make: Make, inputs: Make, half: bool) -> BuildStep:
 
 
 def torch_samples() -> Iterator[Sample]:
-    """Yield what torch's own lists have for modules, then for operators with a derivative."""
-    if "expecttest" not in sys.modules:  # the lists import it for a base class of torch's own tests
+    """Yield the samples in torch's own lists: for modules, then for operators with a derivative."""
+    if "expecttest" not in sys.modules:  # torch's lists import it only for a base class
         stand_in: Any = types.ModuleType("expecttest")
         stand_in.TestCase = unittest.TestCase
         sys.modules["expecttest"] = stand_in
@@ -280,7 +280,7 @@ def torch_samples() -> Iterator[Sample]:
 
 
 def _spread(samples: Any) -> list[Any]:
-    """Return at most SAMPLES of the samples, from all over the list."""
+    """Return at most SAMPLES of the samples, spread over the list."""
     found = list(samples)
     return found[:: -(-len(found) // SAMPLES)] if found else []
 
@@ -326,7 +326,7 @@ def _backward(out: Any) -> None:
 
 
 def _copy(value: Any) -> Any:
-    """Return a copy that has the strides, and the storage's size, of a tensor."""
+    """Return a copy with a tensor's strides and storage size."""
     if not isinstance(value, torch.Tensor):
         return value
     with torch.no_grad():

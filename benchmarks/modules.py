@@ -1,8 +1,8 @@
-"""Trace's figures for every module and operator of torch, beside the meter's and the allocator's.
+"""Trace's figures for every torch module and operator, compared with the meter and allocator.
 
-Run as `python -m benchmarks.modules`. For each it takes training steps on the CPU and
-compares peak bytes three ways: `trace` on fake tensors, the meter on real ones, and what torch's
-own allocator gave out in the same step without any meter, scratch within operators included.
+Run as `python -m benchmarks.modules`. For each module and operator it takes training steps on the
+CPU and compares peak bytes from three sources: `trace` on fake tensors, the meter on real ones, and
+torch's own allocator in the same step without a meter, including scratch memory within operators.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ EXACT = 0.001
 
 @dataclass(frozen=True)
 class Row:
-    """A module or an operator: how trace did on its samples.
+    """A module or an operator, and trace's results on its samples.
 
     Attributes:
         kind, name: "module" or "operator", and torch's name.
-        samples: steps that ran on real tensors, and had any.
-        lowest, highest: ratio of trace to meter, of the peak and of what forward leaves; None
-            where nothing was traced.
-        refused: what trace said of the samples that it would not trace.
-        failed: any other error of trace's.
-        not_run: why a sample was not measured.
-        allocated: the highest ratio of torch's allocator to the meter; above 1 is scratch within
-            operators, below 1 what the meter's presence adds.
+        samples: the number of steps that ran on real tensors.
+        lowest, highest: ratio of trace to meter, for the peak and for the bytes that forward
+            leaves; None if nothing was traced.
+        refused: trace's message about samples that it refused to trace.
+        failed: any other error in trace.
+        not_run: why a sample wasn't measured.
+        allocated: the highest ratio of torch's allocator to the meter; above 1 because of scratch
+            within operators, below 1 because of what the meter itself adds.
     """
 
     kind: str
@@ -126,7 +126,7 @@ def _first_line(error: Exception) -> str:
 
 
 def allocated_bytes(build: BuildStep) -> int:
-    """Return the peak of a third step by torch's CPU allocator, with no meter in the way."""
+    """Return the peak of a third step by torch's CPU allocator, without a meter."""
     with torch.autograd.profiler.profile(profile_memory=True) as profile:
         step = build(torch.device("cpu"))
         for _ in range(2):
@@ -161,7 +161,7 @@ def summary(rows: Sequence[Row]) -> list[str]:
 
 
 def held(rows: Iterable[Row]) -> bool:
-    """Whether trace is exact unless it says that it cannot be."""
+    """Whether trace is exact whenever it doesn't refuse."""
     return all(row.exact for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""Needs of answers: the least memory budget that suffices for each answer of the bank."""
+"""Answers' needs: the smallest sufficient memory budget for each answer in the answer bank."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from autograder.trials.entry import Entry
 __all__ = ["Need", "least", "margins", "measure_needs"]
 
 _MIB = 2**20
-_FINEST_BYTES = 32 * 2**10  # how near to the least budget the search goes
-_FARTHEST_BYTES = 64 * _MIB  # from the case's own budget
-_PER_DISTANCE = 64  # far from the budget, the search ends at this part of the distance
+_FINEST_BYTES = 32 * 2**10  # the search's precision near the smallest budget
+_FARTHEST_BYTES = 64 * _MIB  # from the case's budget
+_PER_DISTANCE = 64  # far from the budget, the precision is this fraction of the distance
 
 
 @dataclass(frozen=True)
 class Need:
-    """The need of a right answer, or of one that is wrong for its memory, beyond a case's budget.
+    """The need, beyond a case's budget, of a correct answer or of one with a memory mistake.
 
-    It is in MiB; if negative, it is the memory that the answer has to spare. `is_bound` says
-    whether the search ended before it found the least budget: the need is then at most this, or at
-    least.
+    It is in MiB; if negative, the answer has that much memory to spare. `is_bound` says whether the
+    search ended before it found the smallest budget; the figure is then only an upper or lower
+    bound.
     """
 
     task: str
@@ -44,7 +44,7 @@ class Need:
 
     @property
     def is_misjudged(self) -> bool:
-        """Whether a right answer is refused memory, or a mistake of memory is not."""
+        """Whether a correct answer is refused memory, or a memory mistake isn't."""
         return self.beyond_mib > 0 if self.right else self.beyond_mib <= 0
 
     def __str__(self) -> str:
@@ -53,10 +53,10 @@ class Need:
 
 
 def measure_needs(lab: Lab, course: Course) -> Iterator[Need]:
-    """Find, in the sandbox, the needs of a lab's answers in the bank.
+    """Find, in the sandbox, the needs of a lab's answers in the answer bank.
 
-    Those that are wrong for something other than memory are left out. `lab` is cut down to its
-    cases with a budget.
+    Leaves out answers that are incorrect for reasons other than memory. `lab` must be reduced to
+    its cases with a budget.
     """
     entries = read_bank(course.bank, find_lab(lab.name))
     release = release_of(lab.name, course.releases)
@@ -69,7 +69,7 @@ def measure_needs(lab: Lab, course: Course) -> Iterator[Need]:
 def _needs(
     lab: Lab, task: Task, entry: Entry, release: Mapping[str, Any], sandbox: Sandbox
 ) -> Iterator[Need]:
-    """An answer's need in each case; all answers to a task get the same draw."""
+    """An answer's need in each case; all answers to a task get the same drawn cases."""
     raw = json.dumps(submission_with(release, {task.id: entry.source})).encode()
     cells = take_in("", lab.name, raw, release).cells
     for case in draw(task, bytes(32), "", b""):
@@ -94,7 +94,7 @@ def _need(task: Task, case: Case, entry: Entry, outcome: Callable[[int], Answer]
 def _outcome(
     task: Task, case: Case, cells: Sequence[RunCell], sandbox: Sandbox
 ) -> Callable[[int], Answer]:
-    """Return a function of a budget's bytes: it runs the case under that budget, from scratch."""
+    """Return a function that runs the case from scratch under a budget of this many bytes."""
 
     def run(budget_bytes: int) -> Answer:
         own = case.budget or Budget(0)
@@ -115,9 +115,9 @@ def _outcome(
 
 
 def least(suffices: Callable[[int], bool]) -> tuple[int, bool]:
-    """Return the least number of bytes that suffices, and whether that is only a bound of it.
+    """Return the smallest number of bytes that suffices, and whether it is only a bound.
 
-    The search moves away from 0 in steps that double, then bisects.
+    The search moves away from 0 in doubling steps, then bisects.
     """
     sign = -1 if suffices(0) else 1
     near, far = 0, _MIB // 2
@@ -135,10 +135,10 @@ def least(suffices: Callable[[int], bool]) -> tuple[int, bool]:
 
 
 def _is_of_memory(task: Task, case: Case, entry: Entry, outcome: Callable[[int], Answer]) -> bool:
-    """Whether a wrong answer is wrong for its memory.
+    """Whether an incorrect answer is incorrect because of its memory.
 
-    Then the judge names the answer's mistake if memory is refused, and doesn't otherwise. An answer
-    not named after a mistake has to be refused for nothing else.
+    If so, the judge names the answer's mistake when memory is refused, and doesn't otherwise. An
+    answer not named after a mistake must have no other reason to lose points.
     """
     refused = outcome(case.budget.bytes if case.budget else 0)
     is_refused = refused.memory == "refused"
@@ -152,13 +152,13 @@ def _is_of_memory(task: Task, case: Case, entry: Entry, outcome: Callable[[int],
         return is_refused and all(finding.ok for finding in for_all_else.values())
     elsewhere = sum(points for part, points in task.parts.items() if part not in case.parts)
     if not is_refused and not 0 < elsewhere <= entry.earns:
-        return False  # it may lose its points for something else, and take little in this case
+        return False  # it may lose points for another reason, and take little memory in this case
     named = any(entry.mistake in finding.mistakes for finding in against.values())
     return named and not any(entry.mistake in f.mistakes for f in for_all_else.values())
 
 
 def margins(needs: Iterable[Need]) -> dict[str, dict[str, float | None]]:
-    """Return by task the least that right answers have to spare, and the excess of mistakes."""
+    """Return, by task, the least memory that correct answers spare, and mistakes' excess."""
     by_task: dict[str, list[Need]] = {}
     for need in needs:
         by_task.setdefault(need.task, []).append(need)

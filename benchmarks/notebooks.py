@@ -1,4 +1,4 @@
-"""Notebooks that benchmarks grade: solved with the right answers of the bank."""
+"""Notebooks for benchmarks to grade, solved with the answer bank's correct answers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Notebook = dict[str, Any]
 
 
 def solved_notebooks(lab: Lab, release: Mapping[str, Any], count: int) -> Iterator[Notebook]:
-    """Yield solved notebooks, the tasks' right answers taken in turn.
+    """Yield solved notebooks, taking each task's correct answers in turn.
 
-    Answers that write over each other's names are not put together: by different people, they are
-    no one's notebook, and graders that run tests at different times would disagree about it.
+    Answers that overwrite each other's names aren't combined: no student would submit such a
+    notebook, and graders that run tests at different times would disagree about it.
     """
     entries = [entry for entry in read_bank(COURSE.bank, lab) if entry.kind == "right"]
     given = given_sources(release)
@@ -38,6 +38,6 @@ def solved_notebooks(lab: Lab, release: Mapping[str, Any], count: int) -> Iterat
 
 
 def write_notebook(notebook: Notebook, path: Path) -> None:
-    """Write a notebook as a file, with the folders above it."""
+    """Write a notebook as a file, creating its parent folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(notebook))

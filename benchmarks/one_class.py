@@ -1,16 +1,16 @@
-"""One class graded three ways in one run: stock nbgrader, two of it side by side, and this grader.
+"""One class graded three ways: by stock nbgrader, by two of it side by side, and by this grader.
 
-Run as `python -m benchmarks.one_class`. All three are the real commands, from the start of
-the first process to the last grade and feedback page in place, on the same honest notebooks; the
-scores have to be the same. The second way is the best that stock offers: half the class each, in
-two processes with a gradebook of their own, which an instructor would still have to merge.
+Run as `python -m benchmarks.one_class`. All three ways use the real commands on the same honest
+notebooks, timed from the start of the first process until the last grade and feedback page are in
+place; the scores must be equal. The second way is the best that stock offers: two processes, each
+with half the class and its own gradebook, which an instructor would still have to merge.
 
-One of the classes solved an assignment that others wrote: the one that nbgrader's own documentation
-comes with, with its two students' submissions. Its scores follow other rules here
-(docs/ordinary.md), so only its times are compared.
+One class solved an assignment written by others: the one that comes with nbgrader's documentation,
+with its two students' submissions. This grader scores it by other rules (docs/ordinary.md), so only
+the times are compared.
 
-Wall times depend on what else the machine does, processor times hardly: those are user and system
-time of all processes, of both processors.
+Wall times depend on other load on the machine, processor times hardly do. Processor time is the
+user and system time of all processes on both processors.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from benchmarks.processor import processor_time
 __all__ = ["Times", "main"]
 
 _FOREIGN = "ps1"
-_LABS = ("lab01_formats", "lab03_adam", _FOREIGN)  # without torch, with it, and another course's
+_LABS = ("lab01_formats", "lab03_adam", _FOREIGN)  # without torch, with it, from another course
 _GUIDE = Path(nbgrader.__file__).parent / "docs" / "source" / "user_guide"
 
 _STOCK = """
@@ -66,9 +66,9 @@ Scores = dict[SubmissionKey, dict[str, float | None]]
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds that one class took each way, and a line for each score that is not the same.
+    """Seconds that one class took each way, and a line for each score that differs.
 
-    Those of `stock_processor` and `our_processor` are of processor time.
+    `stock_processor` and `our_processor` are processor times.
     """
 
     lab: str
@@ -158,7 +158,7 @@ def _source_of(name: str) -> Path:
 
 
 def _stock(lab: str, parts: Sequence[Mapping[str, Handed]], home: Path) -> tuple[float, Scores]:
-    """The time of one process for each part at once, and all scores."""
+    """The time with one process per part, all at the same time, and all scores."""
     scripts = str(Path(sys.executable).parent)  # nbgrader runs alembic by its bare name
     environment = {**os.environ, "PATH": os.pathsep.join([scripts, os.environ["PATH"]])}
     courses = [home / str(number) for number in range(len(parts))]

@@ -1,11 +1,11 @@
-"""Our predictions beside those of others, on the same measured steps: the error of each.
+"""Our predictions' errors compared with those of other tools, on the same measured steps.
 
-The steps are of families that no test and no rule of the library names (`held_out`), or with
-`--grid` those of `grid` that train with Adam. The others answer the questions they were made for:
-16 bytes per parameter and DeepSpeed's estimator leave activations out, accelerate's assumes a batch
-of one, and all assume Adam. What accelerate and DeepSpeed say comes from their own code. EleutherAI
-has a script and no package, and llm-analysis needs an older transformers, so for these two it is
-their published formulas.
+The steps come from families that none of the library's tests and rules name (`held_out`), or with
+`--grid` from the configurations of `grid` that train with Adam. The other tools answer the
+questions they were made for: 16 bytes per parameter and DeepSpeed's estimator leave activations
+out, accelerate's assumes a batch of one, and all assume Adam. The figures for accelerate and
+DeepSpeed come from their own code. EleutherAI has a script but no package, and llm-analysis needs
+an older transformers, so for these two we use their published formulas.
 
 Run as `python -m benchmarks.others`; it writes `others.json`.
 """
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 _FP32 = "fp32"
-BOUND = 0.01  # of the measured peak, for every held-out family
+BOUND = 0.01  # relative to the measured peak, for every held-out family
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Comparison:
 
 
 def compare(case: Case, row: Row) -> Comparison:
-    """Set others' predictions beside the measurements and predictions made here."""
+    """Compare others' predictions with our measurements and predictions."""
     ours = row.traced_bytes if row.predicted_bytes is None else row.predicted_bytes
     assert ours is not None, "every configuration is traced"
     module = case.build(torch.device("cpu")).module
@@ -79,7 +79,7 @@ def compare(case: Case, row: Row) -> Comparison:
 
 
 def compare_held_out(family: HeldOut) -> Comparison:
-    """Measure a family's step, and set its config's trace and others' predictions beside it."""
+    """Measure a family's step, and compare its config's trace and others' predictions with it."""
     found = measure_held_out(family)
     predicted = {"peakmem": found.traced_bytes}
     predicted |= _others(family.module(), family.recipe, family.sizes)
@@ -87,7 +87,7 @@ def compare_held_out(family: HeldOut) -> Comparison:
 
 
 def _others(module: nn.Module, recipe: Recipe, shape: ModelShape | None) -> dict[str, int]:
-    """Return others' predictions; formulas of a transformer's sizes only if it has them."""
+    """Return others' predictions; formulas for transformers need the sizes of one."""
     n_parameters = sum(p.numel() for p in module.parameters())
     found = {
         "16 N": 16 * n_parameters,
@@ -105,14 +105,14 @@ def _accelerate_bytes(module: nn.Module, recipe: Recipe) -> int:
     from accelerate.commands.estimate import estimate_training_usage
     from accelerate.utils import calculate_maximum_sizes
 
-    size, _ = calculate_maximum_sizes(module.float())  # as it loads models by default
+    size, _ = calculate_maximum_sizes(module.float())  # its default dtype for loading models
     precision = "float32" if recipe.precision == _FP32 else "bfloat16"
     return int(max(estimate_training_usage(size, precision).values()))
 
 
 def _deepspeed_bytes(n_parameters: int) -> int:
     """DeepSpeed's estimate of model states on one GPU under ZeRO-2, without offloading."""
-    with contextlib.redirect_stdout(io.StringIO()):  # it names its accelerator there
+    with contextlib.redirect_stdout(io.StringIO()):  # importing it prints the accelerator
         from deepspeed.runtime.zero.stage_1_and_2 import estimate_zero2_model_states_mem_needs
     _, gpu_bytes = estimate_zero2_model_states_mem_needs(n_parameters, cpu_offload=False)
     return int(gpu_bytes)
@@ -121,9 +121,9 @@ def _deepspeed_bytes(n_parameters: int) -> int:
 def eleuther_bytes(shape: ModelShape, recipe: Recipe) -> int:
     """Return the result of the formulas of EleutherAI's cookbook for one GPU.
 
-    Parameters with a head of its own beside the embedding; weights, gradients and Adam's state by
-    precision; activations of sbh(10 + 24 + 5as/h) bytes per layer, and sbh(10 + 24) with
-    checkpointing. ("Transformer Math 101", and the calculator that goes with it.)
+    They count parameters with a head separate from the embedding; weights, gradients and Adam's
+    state by precision; and activations of sbh(10 + 24 + 5as/h) bytes per layer, or sbh(10 + 24)
+    with checkpointing. (From "Transformer Math 101" and its calculator.)
     """
     h, layers, s = shape.d_model, shape.n_layers, recipe.sequence
     embeddings = 2 * shape.vocab * h + shape.context * h
@@ -138,11 +138,12 @@ def eleuther_bytes(shape: ModelShape, recipe: Recipe) -> int:
 def llm_analysis_bytes(shape: ModelShape, recipe: Recipe) -> int:
     """Return the result of llm-analysis' training formulas for one GPU.
 
-    Weights in the format of activations, 12 bytes per parameter of masters and Adam's state, 4 of
-    gradients. A layer keeps 7 sbh + 4 asb in attention and a byte for each element of a mask,
-    sbh(1 + 2r) in an MLP of inner width rh, and 2 sbh in fp32 in its norms; with checkpointing only
-    its input. On top are the logits and one more norm. Embeddings count once, heads not, and an MLP
-    has two matrices. (Version 0.2.2, from the docstrings of `LLMAnalysis`; tried against its code.)
+    They count weights in the activations' format, 12 bytes per parameter for masters and Adam's
+    state, and 4 for gradients. A layer keeps 7 sbh + 4 asb in attention and a byte per mask
+    element, sbh(1 + 2r) in an MLP of inner width rh, and 2 sbh in fp32 in its norms; with
+    checkpointing only its input. Logits and one more norm are added. Embeddings count once, heads
+    don't count, and an MLP has two matrices. (Version 0.2.2, from `LLMAnalysis`'s docstrings;
+    checked against its code.)
     """
     h, layers, width = shape.d_model, shape.n_layers, 4 if recipe.precision == _FP32 else 2
     shared = 2 * h * h * shape.key_value_heads // shape.n_heads
@@ -160,7 +161,7 @@ def llm_analysis_bytes(shape: ModelShape, recipe: Recipe) -> int:
 
 
 def table(found: Sequence[Comparison]) -> str:
-    """Return one line per configuration: measured bytes and each one's error."""
+    """Return one line per configuration: measured bytes and each prediction's error."""
     who = list(dict.fromkeys(name for one in found for name in one.predicted))
     width = max(len(one.name) for one in found)
     lines = [f"{'configuration':{width}}{'measured bytes':>16}" + "".join(f"{w:>14}" for w in who)]

@@ -1,7 +1,7 @@
-"""Parts of the GPU run: each measures something on a device and says what the bounds are.
+"""Parts of the GPU run: each measures something on a device, and states the bounds.
 
-A part is a function of the device that returns figures. `PARTS` is the registry: to add one, write
-the function, and give it a row with a name and the seconds it is given.
+A part is a function that takes the device and returns figures. To add one, write the function, and
+give it a row in `PARTS` with a name and its time limit in seconds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Part:
 
 
 def gpu_tests(device: torch.device) -> list[Figure]:
-    """Run the tests that are marked gpu, without those of files that need more than torch."""
+    """Run the tests marked gpu, except those in files that need more than torch."""
     if device.type != "cuda":
         raise NotRun("the marked tests need CUDA")
     tests = _ROOT / "tests"
@@ -79,7 +79,7 @@ def accuracy(device: torch.device) -> list[Figure]:
 
 
 def _of_allocated(row: Row, who: str) -> float | None:
-    """The error against max_memory_allocated, where that is above 1 GiB."""
+    """The error relative to max_memory_allocated, if that is above 1 GiB."""
     predicted = {"build_ledger": row.predicted_bytes, "trace": row.traced_bytes}[who]
     if predicted is None or row.allocated_bytes is None or row.allocated_bytes < 2**30:
         return None
@@ -87,7 +87,7 @@ def _of_allocated(row: Row, who: str) -> float | None:
 
 
 def labs(device: torch.device) -> list[Figure]:
-    """Run each lab's solution from its source and grade it, in a process of its own."""
+    """Run each lab's solution from its source and grade it, in a separate process."""
     figures = []
     for source in sorted((_ROOT / "solutions").glob("lab*.py")):
         command = [sys.executable, "-m", "benchmarks.labs", str(source)]
@@ -126,5 +126,5 @@ PARTS = (
     Part("precisions of a step", precisions, 25),
     Part("checkpointing", checkpointing, 25),
     Part("plans", plans, 30),
-    Part("labs", labs, 240),  # last, since the others take the GPU and it takes the processor
+    Part("labs", labs, 240),  # last: it loads the processor, the others load the GPU
 )

@@ -1,4 +1,4 @@
-"""Peaks of a configuration's training step: measured, predicted, and how far they are apart."""
+"""Peaks of a configuration's training step: measured, predicted, and the difference."""
 
 from __future__ import annotations
 

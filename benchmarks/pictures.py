@@ -18,7 +18,7 @@ _LOOKS = {"build_ledger": ("#0072b2", "o"), "trace": ("#d55e00", "x")}
 
 
 def draw_accuracy(rows: Sequence[Row], path: Path) -> None:
-    """Draw predicted over measured bytes, and how the errors are spread."""
+    """Draw predicted over measured bytes, and the distribution of the errors."""
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     points, spread = figure.subplots(1, 2)
     for who, (colour, marker) in _LOOKS.items():
@@ -60,7 +60,7 @@ def draw_accuracy(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_figures(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Draw a panel of bars for each measured unit of speed."""
+    """Draw a bar chart for each measured unit of speed."""
     units: dict[str, list[tuple[str, float]]] = {}
     for outcome in outcomes:
         for found in outcome.figures:

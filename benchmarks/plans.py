@@ -1,8 +1,7 @@
-"""Plans of training steps: predicted and real time and peak of each, and how long planning takes.
+"""Plans of training steps: each one's predicted and real time and peak, and the planning time.
 
-Run as `python -m benchmarks.plans [cpu|cuda]`. On a GPU the stages are large enough for
-copies and compute to overlap; on the CPU copies go to files one after the other, so times are only
-shown.
+Run as `python -m benchmarks.plans [cpu|cuda]`. On a GPU the stages are large enough for copies and
+compute to overlap. On the CPU copies go to files one after the other, so times have no bound.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ __all__ = ["link_bytes_per_s", "main", "measure_plans", "planning_seconds"]
 
 @dataclass(frozen=True)
 class PlanRow:
-    """One plan; `least_seconds` is the longer one of its compute and its copies, simulated."""
+    """One plan; `least_seconds` is the longer of its simulated compute and its simulated copies."""
 
     name: str
     budget_bytes: int | None
@@ -47,15 +46,15 @@ class PlanRow:
 
     @property
     def overlap(self) -> float:
-        """Real time over the time that perfect overlap would take; the bound is 1.15 on a GPU."""
+        """Real time divided by the time with perfect overlap; the bound is 1.15 on a GPU."""
         return self.seconds / self.least_seconds
 
 
 def measure_plans(device: torch.device, budget_part: float = 0.5) -> list[PlanRow]:
     """Plan for a stack of layers, run every plan, and return its figures.
 
-    The budget lies at this fraction of the way from the least peak to that of keeping everything.
-    Time is the least of three runs.
+    The budget is at this fraction of the way from the lowest peak to that of keeping everything.
+    Time is the best of three runs.
     """
     layers, inputs = _stack(device)
     chain = chain_of(layers, inputs)
@@ -90,13 +89,13 @@ def _measure(
 ) -> PlanRow:
     predicted = simulate(chain, plan)
     seconds = []
-    for _ in range(3):  # before the meter, for libraries keep workspaces from their first use on
+    for _ in range(3):  # before the meter, because libraries keep workspaces after their first use
         layers.zero_grad()
         seconds.append(run(plan, layers, inputs, chain).seconds)
     layers.zero_grad()
     meter = MemoryMeter(inputs.device).track(inputs)
     weights = 0
-    if inputs.device.type == "cuda":  # where everything counts
+    if inputs.device.type == "cuda":  # where workspaces count, too
         weights = torch.cuda.memory_stats(inputs.device)["requested_bytes.all.current"]
         weights -= chain.input_bytes
     with meter:
@@ -114,14 +113,14 @@ def _measure(
 
 
 def _least_seconds(predicted: Simulation) -> float:
-    """The longer one of all steps and all copies, each without a pause."""
+    """The longer of all steps and all copies, each without pauses."""
     copying = sum(s.end - s.start for s in predicted.spans if s.kind in ("out", "in"))
     computing = sum(s.end - s.start for s in predicted.spans if s.kind not in ("out", "in"))
     return max(copying, computing)
 
 
 def _stack(device: torch.device) -> tuple[nn.Sequential, torch.Tensor]:
-    """Blocks of unequal width, and an input; on a GPU of some hundred megabytes each."""
+    """Blocks of unequal width, and an input; on a GPU, a few hundred megabytes each."""
     torch.manual_seed(0)
     scale, batch = (16, 16384) if device.type == "cuda" else (1, 1024)
     blocks: list[nn.Module] = []
@@ -140,7 +139,7 @@ def link_bytes_per_s(device: torch.device) -> float:
     x = torch.ones(nbytes, dtype=torch.uint8, device=device)
     link = StreamLink(device) if device.type == "cuda" else FileLink()
     begun = ended = link.mark()
-    for _ in range(2):  # pinned memory is made once, if the first round is over by the second
+    for _ in range(2):  # the second round reuses the first one's pinned memory
         wait(device)
         slots = [Slot(x.untyped_storage())]
         begun = link.out_begins(slots, None)
@@ -152,7 +151,7 @@ def link_bytes_per_s(device: torch.device) -> float:
 
 
 def planning_seconds(stages: int = 350, slots: int = 500) -> float:
-    """Return how long `optimal` takes for a random chain of that many stages; the bound is 10 s."""
+    """Return how long `optimal` takes for a random chain of this many stages; the bound is 10 s."""
     rng = random.Random(0)
     chain = Chain(
         tuple(
@@ -173,7 +172,7 @@ def planning_seconds(stages: int = 350, slots: int = 500) -> float:
 
 
 def main() -> int:
-    """Print the figures; return 1 if one is out of its bounds."""
+    """Print the figures; return 1 if one is out of bounds."""
     device = torch.device(sys.argv[1] if len(sys.argv) > 1 else "cpu")
     held = True
     for row in measure_plans(device):

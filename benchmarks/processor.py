@@ -1,4 +1,4 @@
-"""Counts the processor time of programs and all their descendants: load hardly changes it."""
+"""Counts the processor time of programs and their descendants, which load hardly changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
 
 
 class Processor:
-    """Seconds of user and system time, known after the block of `processor_time`."""
+    """Seconds of user and system time, set at the end of `processor_time`'s block."""
 
     seconds = 0.0
 

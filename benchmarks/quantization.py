@@ -1,9 +1,9 @@
-"""Losses of a small GPT in few bits: rounded after training, rounded during it, and 8-bit Adam.
+"""Losses of a small GPT in few bits: rounded after or during training, or with 8-bit Adam.
 
 Run as `python -m benchmarks.quantization`. A grammar generates the text, the model is
 `peakmem.nn.GPT`, and the codes come from lab 9's solution and `peakmem.numbers.quantization`. Only
-the matrices of attention and MLP have codes; everything else stays in fp32. Losses are on text that
-no training has seen, in nats per character.
+the matrices of attention and MLP have codes; everything else stays in fp32. Losses are on unseen
+text, in nats per character.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Row", "main", "measured", "problems"]
 
 _STEPS = 1000
 _BLOCK = 64  # weights that share a scale
-_LOW = 3  # bits at which training through rounding is compared
+_LOW = 3  # bits for the comparison of training through rounding
 
 Names = Mapping[str, Any]
 Change = Callable[[Tensor], Tensor]  # of a weight
@@ -43,13 +43,13 @@ class Row:
 
     kind: Kind
     way: str
-    #: A weight, scales included; of an optimizer, the bits of its state per parameter.
+    #: Bits per weight, scales included; for an optimizer, bits of state per parameter.
     bits: float
     loss: float
 
 
 def measured(names: Names, shape: ModelShape = SHAPE, steps: int = _STEPS) -> list[Row]:
-    """Train four models, and return a row for each way to store or to train them."""
+    """Train four models, and return a row for each way to store or train them."""
     trainer = Trainer(shape, steps)
     adam = trainer.train()
     eight_bits = trainer.train(step=names["adam8bit_step"])
@@ -143,15 +143,15 @@ def _int8(names: Names, threshold: float) -> Product:
 
 
 def problems(rows: list[Row]) -> list[str]:
-    """Return each contradiction to lab 9 as a sentence.
+    """Return each contradiction of lab 9 as a sentence.
 
-    Eight bits cost nothing, smaller groups are better, NF4 is better than int4, what trains through
-    rounding survives it, and Adam needs no 32-bit state.
+    Lab 9 says that eight bits cost nothing, smaller groups are better, NF4 is better than int4,
+    models trained through rounding survive it, and Adam needs no 32-bit state.
     """
     loss = {(str(row.kind), row.way): row.loss for row in rows}
     after, through = "rounded after training", "trained rounded"
     row, block = f"int{_LOW}, one scale per row", f"blocks of {_BLOCK}"
-    at_most = [  # the first is at most so many times the second
+    at_most = [  # the first is at most this many times the second
         ((after, "int8, one scale per row"), (after, "fp32"), 1.01),
         ((after, "int8 products, outliers in fp32"), (after, "fp32"), 1.01),
         ((after, "int4, one scale per row"), (after, "int4, one scale"), 1.0),

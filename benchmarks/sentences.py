@@ -1,7 +1,7 @@
-"""English sentences made by a grammar: text to train a small model on, the same on every machine.
+"""English sentences from a grammar: the same training text for a small model on every machine.
 
-Sums and the agreement of nouns and verbs can be learned, and names can only be guessed, so a
-model's loss falls in steps and never reaches 0.
+A model can learn sums and the agreement of nouns and verbs, but can only guess names, so its loss
+falls in steps and never reaches 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ZeRO's stages on real processes: what each rank holds, and what it sends, beside the formulas.
+"""ZeRO's stages on real processes: what each rank holds and sends, compared with the formulas.
 
-Run as `python -m benchmarks.shards`. Models, optimizers and the ring are those of lab 8's own
-solution; a meter in each rank counts bytes, and Linux what a rank has written.
+Run as `python -m benchmarks.shards`. Models, optimizers and the ring come from lab 8's solution. A
+meter in each rank counts the bytes it holds, and Linux counts the bytes it writes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _stages(names: Mapping[str, Any]) -> dict[int, Any]:
 
 
 def measured_traffic(names: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a row for each number of ranks: what a rank sends in an all-reduce, times x."""
+    """Return a row for each number of ranks: how many times x a rank sends in an all-reduce."""
     sent = sent_times(names["ring_all_reduce"], _WORLDS)
     return [
         {"ranks": world, "predicted_times": 2 * (world - 1) / world, "metered_times": times}
@@ -75,7 +75,7 @@ def measured_traffic(names: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    """Print both tables; return 1 if a metered figure is over 1 % off."""
+    """Print both tables; return 1 if a metered figure is off by more than 1 %."""
     parser = argparse.ArgumentParser(prog="shards", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""A small GPT that learns generated sentences in a minute, with other products or another Adam."""
+"""A small GPT that learns generated sentences in a minute, with any matrix product or Adam."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Step = Callable[[list[Tensor], list[Tensor], dict[Any, Any], float], None]
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training leaves."""
+    """The results of a training run."""
 
     model: GPT
-    #: Of the optimizer.
+    #: Of the optimizer's state.
     state_bytes: int
 
 
@@ -96,7 +96,7 @@ def with_product(model: GPT, product: Product) -> GPT:
 
 
 class _Layer(nn.Module):
-    """A linear layer whose product is another function."""
+    """A linear layer that computes its product with a given function."""
 
     def __init__(self, linear: nn.Linear, product: Product) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The definitions of a lab's solved notebook, for benchmarks that measure it."""
+"""The definitions in a lab's solved notebook, for benchmarks that measure them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["solved"]
 def solved(lab: str, *given: str) -> Mapping[str, Any]:
     """Return the names that a lab's solved notebook defines, without its checks and pictures.
 
-    `given` names the cells with code that the lab gives, such as "block_scores". Modules that the
-    lab's first cell hides from students stay importable.
+    `given` names the cells with code that the lab provides, such as "block_scores". Modules that
+    the lab's first cell hides from students stay importable.
     """
     names: dict[str, Any] = {"__name__": f"{lab}_solved"}
     text = (COURSE.solutions / f"{lab}.py").read_text("utf-8")

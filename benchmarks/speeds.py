@@ -1,4 +1,4 @@
-"""How fast a device computes and copies: products in each format, and its link to the host."""
+"""How fast a device computes and copies: products in each format, and the link to the host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORMATS = (
     ("bf16", torch.bfloat16, False),
 )
 _FP8_CAPABILITY = (8, 9)  # Ada; Hopper is (9, 0)
-_OVERLAP = 1.15  # of the longer of compute and copy
+_OVERLAP = 1.15  # times the longer of compute and copy
 
 
 def products(device: torch.device) -> list[Figure]:
@@ -33,13 +33,13 @@ def products(device: torch.device) -> list[Figure]:
         rates[name] = 2 * n**3 / seconds / 1e12
     torch.backends.cuda.matmul.allow_tf32 = False
     figures = [Figure(f"{name}, {n}x{n}", rate, "TFLOP/s") for name, rate in rates.items()]
-    if on_gpu:  # the least that a GPU since 2020 does
+    if on_gpu:  # the minimum for GPUs since 2020
         figures.append(Figure("bf16 over fp32", rates["bf16"] / rates["fp32"], "x", least=1.5))
     return figures
 
 
 def fp8_product(device: torch.device) -> list[Figure]:
-    """Time a square product of E4M3 numbers, where the device has one."""
+    """Time a square product of E4M3 numbers, if the device supports it."""
     if device.type != "cuda" or torch.cuda.get_device_capability(device) < _FP8_CAPABILITY:
         raise NotRun("products in fp8 need a GPU of compute capability 8.9 (Ada, Hopper) or above")
     if not hasattr(torch, "_scaled_mm"):
@@ -60,7 +60,7 @@ def fp8_product(device: torch.device) -> list[Figure]:
 
 
 def host_bandwidth(device: torch.device) -> list[Figure]:
-    """Time copies from the host and back, out of pinned and pageable memory."""
+    """Time copies from the host and back, with pinned and pageable memory."""
     if device.type != "cuda":
         raise NotRun("there is no link from the host to itself")
     n_bytes = 2**28
@@ -76,7 +76,7 @@ def host_bandwidth(device: torch.device) -> list[Figure]:
 
 
 def copy_overlap(device: torch.device) -> list[Figure]:
-    """Copy to pinned memory on a stream of its own while products run; compare with each alone."""
+    """Copy to pinned memory on a separate stream while products run; compare with each alone."""
     if device.type != "cuda":
         raise NotRun("streams need CUDA")
     n, side = 4096, torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
@@ -108,7 +108,7 @@ def _rate(copy: Callable[[], object], n_bytes: int, device: torch.device) -> flo
 
 
 def seconds_of(call: Callable[[], object], device: torch.device, repeats: int = 10) -> float:
-    """Return the best time of some calls, after two that warm up."""
+    """Return the best time of several calls, after two warm-up calls."""
     best = float("inf")
     for number in range(repeats + 2):
         wait(device)

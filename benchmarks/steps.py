@@ -1,4 +1,4 @@
-"""A GPT's training step in each precision and with checkpointing: its time, its measured peak."""
+"""A GPT's training step in each precision and with checkpointing: time and measured peak."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PRECISIONS: dict[torch.dtype | None, str] = {
 
 @dataclass(frozen=True)
 class _Arm:
-    """One way to take the step, a fresh model each."""
+    """One way to take the step, with a fresh model."""
 
     options: dict[str, Any]
     autocast: torch.dtype | None = None
@@ -38,7 +38,7 @@ class _Arm:
 
 
 def precisions(device: torch.device) -> list[Figure]:
-    """Take the step in fp32, tf32 and under autocast: the gain of 16 bits in time and memory."""
+    """Take the step in fp32, in tf32 and under autocast: what 16 bits gain in time and memory."""
     arms = {
         "fp32": _Arm({}),
         "tf32": _Arm({}, tf32=True),
@@ -55,7 +55,7 @@ def precisions(device: torch.device) -> list[Figure]:
 
 
 def checkpointing(device: torch.device) -> list[Figure]:
-    """Take the step with all kept, with segments, and with layers' inputs only."""
+    """Take the step keeping everything, with segments, and keeping only layers' inputs."""
     arms = {
         "keep all": _Arm({}),
         "selective": _Arm({"checkpointing": "selective"}),

@@ -1,4 +1,4 @@
-"""A large class in one go: are all scores right, how long does it take, does memory grow?
+"""A large class in one run: are all scores right, how long does it take, and does memory grow?
 
 Run as `python -m benchmarks.thousand`. Classes of two sizes are sampled, whose scores are
 known, and graded by the real command.
@@ -26,13 +26,13 @@ from autograder.trials.sampled_class import ClassFolder, sample_class
 __all__ = ["Run", "main"]
 
 _MAX_GROWTH = 1.1  # of the controller's peak, from the small class to the large one
-_LOOK_SECONDS = 0.1  # between looks at a peak that only grows
+_LOOK_SECONDS = 0.1  # between readings of a peak that only grows
 _MIB = 2**20
 
 
 @dataclass(frozen=True)
 class Run:
-    """One class graded: its size, the time, the controller's peak, and wrong scores."""
+    """One graded class: its size, the time, the controller's peak, and wrong scores."""
 
     lab: str
     submissions: int
@@ -82,8 +82,8 @@ def _run(lab: str, size: int, workers: int) -> Run:
         )
         peak_bytes = 0
         while grading.poll() is None:
-            with suppress(OSError):  # it has just ended
-                peak_bytes = memory.status_bytes(grading.pid, "VmHWM")  # its own, not its workers'
+            with suppress(OSError):  # the process has just ended
+                peak_bytes = memory.status_bytes(grading.pid, "VmHWM")  # without its workers
             with suppress(subprocess.TimeoutExpired):
                 grading.wait(_LOOK_SECONDS)
         seconds = time.perf_counter() - begin

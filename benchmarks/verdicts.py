@@ -1,4 +1,4 @@
-"""Lab 8's verdicts on traffic and peak memory, in many gradings on a busy machine.
+"""Lab 8's verdicts on traffic and peak memory, repeated many times on a busy machine.
 
 Run as `python -m benchmarks.verdicts`. Each round draws new cases and grades, in the sandbox, two
 correct answers to each exercise whose ranks are metered, and the mistakes that only a meter
@@ -30,7 +30,7 @@ __all__ = ["main", "verdicts"]
 
 _LAB = "lab08_shards"
 _RIGHT = 2  # correct answers to each exercise
-# Mistakes that leave every value correct: a meter alone tells them from correct answers.
+# Mistakes that leave every value correct, so that only a meter detects them.
 _WRONG = (
     "ring_all_reduce/wrong_star",  # gathers on one rank, then broadcasts
     "ring_all_reduce/wrong_whole_tensors",

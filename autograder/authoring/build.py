@@ -28,7 +28,7 @@ __all__ = ["BuildError", "build", "check", "find_sources", "is_self_check", "rea
 
 
 class BuildError(AutograderError, ValueError):
-    """The sources must not be released as they are; `violations` has a sentence for each fault."""
+    """The sources can't be released as they are; `violations` has a sentence for each fault."""
 
     def __init__(self, violations: Iterable[str]) -> None:
         self.violations = tuple(violations)
@@ -38,9 +38,9 @@ class BuildError(AutograderError, ValueError):
 def build(course: Course, labs: Iterable[str] | None = None) -> list[Path]:
     """Build these labs of the course, by default all; return the changed files.
 
-    Raises BuildError, before anything is written, with every fault of every source, and with every
-    notebook that was edited, since its edits would be lost. Raises ValueError, listing the labs
-    there are, if a lab has no source.
+    Raises BuildError, before anything is written, with every fault in every source, and every
+    edited notebook, because its edits would be lost. Raises ValueError, listing the labs, if a lab
+    has no source.
     """
     changed = []
     files = _built(course, labs)
@@ -164,7 +164,7 @@ def find_sources(course: Course, labs: Iterable[str] | None) -> list[Path]:
 def is_self_check(cell: NotebookNode) -> bool:
     """Return whether this is a self-check, which JupyterLab opens collapsed to its first line.
 
-    It is read less often than it is run, and it may hold what a prediction above it asks for.
+    It is run more often than read, and it may contain the answer to a prediction above it.
     """
     grade_id = str(cell.metadata.get("nbgrader", {}).get("grade_id"))
     return cell.cell_type == "code" and grade_id.endswith("-check")
@@ -235,7 +235,7 @@ def _release(name: str, source: str, course: Course) -> str:
         path = scratch.solved_notebook(name)
         path.parent.mkdir(parents=True)
         path.write_text(source, encoding="utf-8")
-        # nbgrader logs at length; the log is kept for the error, and nothing is printed.
+        # nbgrader's log is long, so it isn't printed, only kept for the error message.
         converter = GenerateAssignment(coursedir=CourseDirectory(config=config), config=config)
         outcome = capture_log(converter)
         if not outcome["success"]:

@@ -14,7 +14,7 @@ __all__ = ["Length", "length_of", "length_table", "length_violations"]
 
 #: Words of prose in one lab.
 MOST_WORDS = 2500
-#: Words of prose for each line of solution that students write.
+#: Words of prose per line of solution that students write.
 MOST_WORDS_A_LINE = 45
 
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -39,7 +39,7 @@ class Length:
 
     @property
     def words_a_line(self) -> float:
-        """Words of prose for each line of solution."""
+        """Words of prose per line of solution."""
         return self.words / max(self.solution_lines, 1)
 
 

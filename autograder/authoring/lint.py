@@ -93,7 +93,7 @@ def _notebook_violations(notebook: NotebookNode, lab: Lab) -> Iterator[str]:
 
 
 def _cell_violations(cell: NotebookNode, lab: Lab) -> Iterator[str]:
-    """Faults of one cell that can be told without the tasks."""
+    """Faults of one cell that show without knowing the tasks."""
     if cell.cell_type == "code" and isinstance(tree := _parse(cell.source), str):
         yield f"this is not Python: {tree}"
     metadata = _metadata(cell)

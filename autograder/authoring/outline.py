@@ -16,7 +16,7 @@ from autograder.model.task import Lab
 
 __all__ = ["Exercise", "headings", "minutes_and_points", "outline_violations"]
 
-#: The core fits in one session, and the stretch into the rest of a long one.
+#: The core fits into one session, and the stretch into the rest of a long one.
 MOST_MINUTES = {"core": 75, "stretch": 45}
 
 _HEADING = re.compile(
@@ -43,7 +43,7 @@ class Exercise:
     kind: str
     #: The expected time.
     minutes: int
-    #: The most points it gives.
+    #: Its maximum points.
     points: float
 
 
@@ -64,7 +64,7 @@ def minutes_and_points(exercises: Sequence[Exercise], kind: str) -> tuple[int, f
 
 
 def outline_violations(notebook: NotebookNode, lab: Lab) -> Iterator[str]:
-    """Yield a sentence for each disagreement of title, headings and tasks."""
+    """Yield a sentence for each disagreement between title, headings and tasks."""
     title = _title(notebook).splitlines()
     rows = [_exercise(match) for match in map(_ROW.match, title) if match]
     found = headings(notebook)

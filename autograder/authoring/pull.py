@@ -3,7 +3,7 @@
 Points, cell types and texts are easiest to change in JupyterLab, with nbgrader's Create Assignment
 panel. `autograder build --pull LAB` writes the current cells of `solutions/<lab>/<lab>.ipynb` into
 `solutions/<lab>.py`, and builds again. Unchanged cells keep their exact text in the source. It is
-all or nothing: if the new source wouldn't build, or the source too was changed since the build,
+all or nothing: if the new source wouldn't build, or the source has also changed since the build,
 nothing is written.
 """
 
@@ -80,7 +80,7 @@ def _both_changed(label: str, source: str, notebook: NotebookNode) -> str:
 
 
 def _carry(text: str, old: NotebookNode, notebook: NotebookNode, label: str) -> str:
-    """The source `text`, which reads as `old`, with the cells of `notebook` in it."""
+    """The source `text`, which parses as `old`, with its cells replaced by those of `notebook`."""
     twins = {cell.id: cell for cell in old.cells}
     cells = []
     for cell in notebook.cells:
@@ -134,7 +134,7 @@ def _keep_unchanged(
 
 
 def _require_same(read: NotebookNode, notebook: NotebookNode, label: str) -> None:
-    """Raise BuildError unless the new source reads as the notebook's cells, with nothing lost."""
+    """Raise BuildError unless the new source parses as the notebook's cells, with nothing lost."""
     got, wanted = ([content(cell) for cell in nb.cells] for nb in (read, notebook))
     if got == wanted:
         return

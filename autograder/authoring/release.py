@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 FOLDER = "peakmem-labs"  # the folder that every zip unpacks to
-_WHEN = (1980, 1, 1, 0, 0, 0)  # the same content gives the same zip at any time
+_WHEN = (1980, 1, 1, 0, 0, 0)  # constant, so that the same content gives the same zip
 PLAIN, PROGRAM, PRIVATE = 0o100644, 0o100755, 0o100600  # modes of a file in a zip
 
 
@@ -70,7 +70,7 @@ def make_release(course: Course, labs: Sequence[str] | None, out: Path) -> dict[
 
 
 def student_files(course: Course) -> dict[str, bytes]:
-    """Return the files of every zip beside the notebooks: name -> content."""
+    """Return the files that every zip contains besides the notebooks: name -> content."""
     wheel, library = library_wheel(course)
     pins = course.constraints_file.read_text(encoding="utf-8").splitlines()
     conda = course.environment_file.read_text(encoding="utf-8")
@@ -112,7 +112,7 @@ def grader_wheel(course: Course) -> tuple[str, bytes]:
 
 
 def _wheel(package: Path, place: str, files: Sequence[Path]) -> tuple[str, bytes]:
-    """A wheel built from a copy of `package` at `place` and of these files, as building litters."""
+    """A wheel built from copies of `package` at `place` and these files; building leaves litter."""
     with tempfile.TemporaryDirectory(prefix="peakmem-release-") as folder:
         source, built = Path(folder, "source"), Path(folder, "built")
         source.mkdir()

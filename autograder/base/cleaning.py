@@ -54,7 +54,7 @@ _ATTRIBUTES: dict[str, set[str]] = {
 _VALUES = {
     "href": re.compile(r"(https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE),
     "src": re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+"),
-    "width": re.compile(r"\d(\.\d{1,4})?em"),  # wider, or negative, would paint over other text
+    "width": re.compile(r"\d(\.\d{1,4})?em"),  # wider or negative widths would cover other text
     "colspan": re.compile(r"\d{1,2}"),
     "rowspan": re.compile(r"\d{1,3}"),
 }
@@ -90,8 +90,8 @@ def _allowed(name: str, value: str) -> str | None:
     return value if pattern is None or pattern.fullmatch(value) else None
 
 
-# Bounds for an output's HTML, in characters and in tags: the time to clean it grows with the square
-# of the nesting depth.
+# Bounds on an output's HTML, in characters and in tags, because the time to clean it grows with the
+# square of the nesting depth.
 _LONGEST_HTML = 200_000
 _MOST_TAGS = 10_000
 
@@ -140,7 +140,7 @@ def _safe_data(data: Mapping[str, Any]) -> dict[str, str]:
     bounded = len(source) <= _LONGEST_HTML and source.count("<") <= _MOST_TAGS
     shown = clean_html(source) if bounded else ""
     if _ACTIVE_MATH.search(html.unescape(shown).lower()):
-        shown = ""  # Formgrader runs MathJax over outputs too
+        shown = ""  # Formgrader runs MathJax on outputs too
     if re.sub(r"<(?!img)[^>]*>|\s", "", shown):  # something visible is left
         safe["text/html"] = shown
     text = plain_text(data.get("text/plain"))
@@ -152,7 +152,7 @@ def _safe_data(data: Mapping[str, Any]) -> dict[str, str]:
 
 _RAW_HTML = re.compile(r"<[a-z/!?]")
 _ACTIVE_LINK = re.compile(r"(javascript|vbscript|data):")
-# A picture inside the notebook; any other makes the reader's browser fetch an address.
+# A picture inside the notebook; any other would make the reader's browser fetch an address.
 _ATTACHED = re.compile(r"!\[[^\[\]]*\]\(attachment:[^()\s<>]*\)")
 # Commands that make MathJax set a style, an attribute or a link, load more code, or rename
 # commands.

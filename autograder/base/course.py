@@ -86,7 +86,7 @@ class Course:
     def data_files(self, assignment: str) -> dict[str, Path]:
         """Return an assignment's data files by their paths within its folder.
 
-        nbgrader copies these files beside each submission: all but notebooks and the names that
+        nbgrader copies these files beside each submission: all except notebooks and names that
         match `CourseDirectory.ignore`.
         """
         folder = self.source(assignment)
@@ -120,7 +120,7 @@ class Course:
         return self.releases / lab / f"{lab}.ipynb"
 
     def built_notebooks(self, lab: str) -> list[Path]:
-        """Return a lab's released and solved notebooks, as far as they exist."""
+        """Return a lab's released and solved notebooks, if they exist."""
         built = (self.released_notebook(lab), self.solved_notebook(lab))
         return [path for path in built if path.is_file()]
 

@@ -1,4 +1,4 @@
-"""Writes tables as CSV files in which no spreadsheet finds a formula."""
+"""Writes tables as CSV files in which spreadsheets find no formulas to run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The base of the grader's own errors, and their tree.
 
 AutograderError
-    BuildError - the sources must not be released as they are
+    BuildError - the sources can't be released as they are
     Damaged - a file of a results folder is missing, cut off or replaced
     IsolationError - this machine can't isolate students' code
     ProcessLost - a student's process has ended

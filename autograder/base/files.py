@@ -32,7 +32,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of `path` in one step once the block ends without error.
+    """Open a file that replaces `path` in one step once the block ends without error.
 
     Creates missing parent folders.
     """
@@ -67,9 +67,9 @@ def drop_drafts(folder: Path) -> None:
 def _claim(file: IO[bytes], *, wait: bool = True) -> None:
     """Take the file's lock, which the system releases when this process ends.
 
-    On a file system without locks a writer goes ahead; a remover (`wait=False`) gets OSError.
+    On a file system without locks a writer continues; a remover (`wait=False`) gets OSError.
     """
-    if sys.platform == "win32":  # nothing is graded there
+    if sys.platform == "win32":  # grading doesn't run on Windows
         return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -80,12 +80,12 @@ def _claim(file: IO[bytes], *, wait: bool = True) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Let one command after another run this block on a folder, which is created if missing.
+    """Let only one command at a time run this block on a folder, which is created if missing.
 
-    A command that reads a file and writes it again would otherwise lose what another one adds.
+    Otherwise a command that reads a file and rewrites it would lose another command's additions.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if sys.platform == "win32":  # which opens no folders
+    if sys.platform == "win32":  # Windows can't open folders
         yield
         return
     descriptor = os.open(folder, os.O_RDONLY)

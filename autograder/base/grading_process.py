@@ -1,9 +1,9 @@
 """Starts and watches a grading process, and runs its work loop.
 
-A submission's bytes enter the grader only here: all code that reads them, or what was made of them,
-runs in such a process, within bounds of CPU time and memory, and is killed beyond them. Killing,
-not interrupting, because endless work may be C code that no exception reaches, and a partial
-reading must not count as a reading.
+A submission's bytes enter the grader only here: all code that reads them, or anything derived from
+them, runs in such a process, within bounds on CPU time and memory, and is killed if it exceeds
+them. It is killed rather than interrupted because endless work may be C code that no exception
+reaches, and because a partial reading must not count as a reading.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 MakeWorker = Callable[[int], AbstractContextManager[Callable[[Item], Outcome]]]
 
-TRIES = 2  # grading processes that one item may end
+TRIES = 2  # grading processes that one item may bring down
 _LOOK = 0.1  # seconds between checks of the memory
 
 
@@ -49,7 +49,7 @@ class Work(Generic[Item, Outcome]):
     make_worker: MakeWorker[Item, Outcome]
     #: Modules that the processes share.
     preload: Sequence[str] = ()
-    #: CPU time for one item; a few hostile bytes may hide hours of work.
+    #: CPU time for one item, because a few hostile bytes may cause hours of work.
     cpu_seconds: float = 60.0
     #: Anonymous memory that the process may hold.
     memory_bytes: int = 2**30
@@ -70,8 +70,8 @@ class Broken:
 class GradingProcess(Generic[Item]):
     """A process that handles one item after another, seen from its controller.
 
-    `item` is the current item, or None while it waits; `tries` counts the processes that were given
-    that item, this one included.
+    `item` is the current item, or None while it waits; `tries` counts the processes that have been
+    given that item, including this one.
     """
 
     def __init__(self, work: Work[Item, Any], slot: int) -> None:
@@ -95,7 +95,7 @@ class GradingProcess(Generic[Item]):
         """Give it this item, and start the item's deadline."""
         self.item, self.tries = item, tries
         self.deadline = time.monotonic() + self._wall_seconds
-        with suppress(OSError):  # a dead process shows when it is waited for
+        with suppress(OSError):  # a dead process is noticed when waiting for it
             self.connection.send(item)
 
     def kill_beyond_bounds(self) -> None:
@@ -108,12 +108,12 @@ class GradingProcess(Generic[Item]):
     def _own_bytes(self) -> int:
         try:
             return memory.status_bytes(self._process.pid, "RssAnon")
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             return 0
 
     def _kill_for(self, reason: Broken) -> None:
         self._killed_for = reason
-        self._process.kill()  # a stopped process would never see a gentler signal
+        self._process.kill()  # a stopped process would never receive a gentler signal
         self._process.join()
 
     def outcome(self) -> Any:
@@ -128,8 +128,8 @@ class GradingProcess(Generic[Item]):
         return outcome
 
     def stop(self) -> None:
-        """End the process, in good order if possible."""
-        self.connection.close()  # ends its items: it leaves its context and exits
+        """End the process, cleanly if possible."""
+        self.connection.close()  # no more items, so it leaves its context and exits
         if self.item is not None:
             self._process.terminate()  # interrupts the item; it still leaves its context
         self._process.join(timeout=10)
@@ -140,7 +140,7 @@ class GradingProcess(Generic[Item]):
     def give_up(self) -> None:
         """End the process while another thread waits for its outcome."""
         self._process.terminate()
-        self._process.join(timeout=10)  # before its connection closes under that thread
+        self._process.join(timeout=10)  # before its connection closes while that thread uses it
         self.stop()
 
 
@@ -157,9 +157,9 @@ def first_ready(busy: Sequence[GradingProcess[Item]]) -> list[GradingProcess[Ite
 
 
 def _start_server() -> None:
-    """Start the process that all workers are forked from, with Ctrl-C blocked from the start.
+    """Start the process from which all workers are forked, with Ctrl-C blocked from the start.
 
-    On its own it blocks Ctrl-C only after importing the shared modules, which takes seconds.
+    By itself it blocks Ctrl-C only after importing the shared modules, which takes seconds.
     """
     from multiprocessing import forkserver, resource_tracker  # Windows has no forkserver
 
@@ -217,16 +217,16 @@ def _work(
         with suppress(OSError):
             connection.send(Broken(f"{type(error).__name__}: {error}"))
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # already leaving
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is already leaving
 
 
 def _bound(cpu_seconds: float) -> None:
-    """Have the system kill this process after this much CPU time; 0 cancels."""
+    """Make the system kill this process after this much CPU time; 0 cancels."""
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
 
 
 def _end_with_the_controller() -> None:
-    """Wait for the controller's death (say, by kill -9), then end this process in good order."""
+    """Wait for the controller's death (for example by kill -9), then end this process cleanly."""
     controller = multiprocessing.parent_process()
     if controller is not None:
         controller.join()
@@ -235,7 +235,7 @@ def _end_with_the_controller() -> None:
 
 @contextmanager
 def _leaving_undisturbed() -> Iterator[None]:
-    """Leave the process's context once, even if the end of items and a signal both ask for it."""
+    """Leave the process's context only once, even if the end of items and a signal both ask."""
     try:
         yield
     finally:

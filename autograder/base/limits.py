@@ -21,7 +21,7 @@ __all__ = [
 
 # Bounds on what one submission may leave in the grader's memory and on disk. No solved notebook of
 # a lab and no answer of the answer bank takes 1.2 MB of answers or 1 kB of outputs.
-ANSWER_BYTES = 3 * 2**20  # all answers, and the questions that probes ask
+ANSWER_BYTES = 3 * 2**20  # all answers, and all questions that probes ask
 OUTPUT_BYTES = 2**20  # all cells' outputs, figures included, as a page shows them
 PICTURE_BYTES = 2**20  # all pictures pasted into text
 
@@ -33,7 +33,7 @@ _START = 0.1  # seconds charged for starting a process
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use. `clock` charges seconds of computing and of sleeping."""
+    """The limits of one submission. `clock` charges seconds of computing and of sleeping."""
 
     #: Time for one cell.
     cell_seconds: float = 30.0
@@ -85,7 +85,7 @@ class Allowance:
         self._seconds_left -= seconds
 
     def excuse(self, cpu_seconds: float) -> None:
-        """Don't count this much of the grader's computing: no message caused it."""
+        """Don't count this much of the grader's computing, which no message caused."""
         self._cpu_deadline += cpu_seconds
 
     def use_start(self) -> None:
@@ -109,7 +109,7 @@ class Allowance:
             self._cpu_deadline += cpu_seconds
 
     def spent(self) -> ProcessLost | None:
-        """Return the loss that follows from a used-up allowance; None if some of each is left."""
+        """Return the loss caused by a used-up allowance; None if some of everything is left."""
         if self._seconds_left <= 0:
             seconds = self._limits.submission_seconds
             return ProcessLost(f"The whole notebook may take {seconds:g} s; that time was used up.")

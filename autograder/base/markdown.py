@@ -76,7 +76,7 @@ def _mathml(latex: str, display: str) -> str:
         return source
     try:
         formula = convert_to_element(latex, display=display)
-    except Exception:  # the converter raises many kinds, RecursionError among them
+    except Exception:  # the converter raises many types, RecursionError among them
         return source
     for element in formula.iter():
         # The converter writes symbols as entities, and its own `convert` unescapes the finished

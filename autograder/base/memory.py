@@ -14,8 +14,8 @@ __all__ = ["Watch", "descendants", "owner", "stack_start", "status_bytes"]
 class Watch:
     """Tells whether a process and all its descendants hold more than `limit_bytes`.
 
-    The memory held when the watch began (`start_bytes`, the libraries it was forked with) doesn't
-    count. In a network namespace of its own, each socket counts with its capacity.
+    The memory held when the watch began (`start_bytes`, for the libraries it was forked with)
+    doesn't count. If the process has its own network namespace, each socket counts at its capacity.
     """
 
     def __init__(self, pid: int, limit_bytes: int) -> None:
@@ -34,7 +34,7 @@ class Watch:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the sorted ids of a process's descendants that can hold memory; ended ones can't."""
+    """Return the sorted ids of a process's descendants, without ended ones: they hold no memory."""
     _, *children = _tree(pid)
     return sorted(child for child in children if _status_bytes(child, "VmSize") is not None)
 
@@ -56,8 +56,8 @@ def owner(pid: int) -> tuple[int, int]:
 def stack_start(pid: int) -> int | None:
     """Return the address at which a process's stack begins; None if the system hides it.
 
-    A fork inherits its parent's. A newly started program gets another, drawn by the system, so the
-    address tells whether a process still is the program that it was forked as.
+    A fork inherits its parent's. The system gives a newly started program another, random address,
+    so the address shows whether a process is still the program that it was forked as.
     """
     fields = _stat(pid)
     return int(fields[25]) or None if fields else None
@@ -71,7 +71,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def _tree(pid: int) -> Iterator[int]:
-    # Orphans go to process 1 of their namespace, which is `pid`, so no process leaves this tree.
+    # Process 1 of a namespace, which is `pid`, adopts orphans, so no process leaves this tree.
     waiting = [pid]
     while waiting:
         current = waiting.pop()
@@ -88,7 +88,7 @@ def _status_bytes(pid: int, field: str) -> int | None:
     found = _field_bytes(f"/proc/{pid}/status", field)
     if found is not None:
         return found
-    # A process whose first thread has ended shows no sizes there, though other threads go on.
+    # A process whose first thread has ended shows no sizes there, even if other threads run on.
     try:
         with os.scandir(f"/proc/{pid}/task") as threads:
             sizes = [_field_bytes(f"{thread.path}/status", field) for thread in threads]

@@ -1,4 +1,4 @@
-"""Text as a terminal would finally show it, without what could steer the terminal."""
+"""Text as a terminal would finally show it, without codes that control the terminal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 __all__ = ["one_line", "plain_text", "shortened", "text_of", "visible"]
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b.?")
-# 8-bit control characters too, and what reverses the writing direction. The last range is halves of
-# surrogate pairs, which can't be written to a file or a database.
+# Includes 8-bit control characters, and characters that reverse the writing direction. The last
+# range is surrogates, which can't be written to a file or a database.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -47,8 +47,8 @@ def shortened(line: str, most: int) -> str:
 def visible(text: str) -> str:
     r"""Return text, or code, with the characters that `plain_text` would remove as escapes.
 
-    They would make code look to its reader as if it did something else, or steer the terminal on
-    which a page is searched.
+    These would make code look as if it did something else, or control the terminal on which someone
+    searches a page.
 
     >>> print(visible("x = 1  # \u202e y"))
     x = 1  # \u202e y

@@ -1,4 +1,4 @@
-"""Writes a count and its noun in the right number."""
+"""Formats a count with its noun, singular or plural."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["plural"]
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count and a regular noun in the right number.
+    """Return a count with a regular noun in the singular or plural.
 
     >>> plural(1, "submission"), plural(0, "answer")
     ('1 submission', '0 answers')

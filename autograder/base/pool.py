@@ -1,8 +1,8 @@
 """Maps work over many items in several processes, and survives their deaths.
 
-A worker process is made once by `make_worker(slot)` and then takes one item after another. When a
-worker dies, its item is tried again in a new one. An item that ends two workers is returned as a
-Failure with the reason, and the others go on.
+`make_worker(slot)` makes a worker once, which then handles one item after another. When a worker's
+process dies, its item is tried again in a new one. An item that brings down two workers is returned
+as a Failure with the reason, and the other items continue.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ __all__ = ["find_lab", "find_task", "full_id", "has_tasks", "lab_names", "lab_of
 
 
 def lab_names() -> list[str]:
-    """Return the names of all labs, in order: `lab01_formats`, ...; none of them is loaded."""
+    """Return the names of all labs, in order: `lab01_formats`, .... Loads none of them."""
     return sorted(HIDDEN_MODULES)
 
 
 def find_lab(name: str) -> Lab:
-    """Return the lab of this name; ValueError, with the names there are, for any other."""
+    """Return the lab of this name. Raises ValueError, listing the labs, if there is none."""
     try:
         lab = _load(name.partition("_")[0])
     except ModuleNotFoundError as error:
@@ -30,17 +30,17 @@ def find_lab(name: str) -> Lab:
 
 
 def has_tasks(name: str) -> bool:
-    """Tell whether this is a lab with Tasks, and no ordinary assignment; it is not loaded."""
+    """Tell whether this is a lab with Tasks rather than an ordinary assignment. Doesn't load it."""
     return name in HIDDEN_MODULES
 
 
 def full_id(lab: str, task: str) -> str:
-    """Return a task's name in its course: its id, or `ps1/q1` of an ordinary assignment."""
+    """Return a task's name in its course: its id, or `ps1/q1` for an ordinary assignment."""
     return task if has_tasks(lab) else f"{lab}/{task}"
 
 
 def find_task(task_id: str) -> Task:
-    """Return the task of this id; ValueError, with the ids of its lab, for any other."""
+    """Return the task of this id. Raises ValueError, listing its lab's ids, if there is none."""
     lab = lab_of(task_id)
     for task in lab.tasks:
         if task.id == task_id:
@@ -51,7 +51,7 @@ def find_task(task_id: str) -> Task:
 
 
 def lab_of(task_id: str) -> Lab:
-    """Return the lab that a task of this id belongs to; ValueError if there is none."""
+    """Return the lab that a task of this id belongs to. Raises ValueError if there is none."""
     number = task_id.partition("-")[0]
     if number not in _modules():
         near = _full_id(task_id) or did_you_mean(number, _modules())
@@ -63,7 +63,7 @@ def lab_of(task_id: str) -> Lab:
 
 
 def _full_id(name: str) -> str:
-    """Suggest the task whose id is this name after the lab's number; empty if none is."""
+    """Suggest the task whose id ends in this name; empty if there is none."""
     tasks = (task.id for module in _modules() for task in _load(module).tasks)
     return next((f" Did you mean {it}?" for it in tasks if it.partition("-")[2] == name), "")
 

@@ -1,4 +1,4 @@
-"""Makes the Task of an exercise "find the leak": same results, and a peak at or below a bound."""
+"""Makes the Task of a "find the leak" exercise: same results, and a peak at or below a bound."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from peakmem.labs.compare import differing, show
 __all__ = ["Leak", "leak_task"]
 
 _SAME, _PEAK = "same results", "peak below the bound"
-_SLACK_BYTES = 2**20  # what the probe and Python themselves take, which the kernel counts too
-_RTOL = 1e-4  # float32 sums in another order
+_SLACK_BYTES = 2**20  # used by the probe and Python, and counted by the kernel too
+_RTOL = 1e-4  # float32 sums may be in another order
 
 Function = Callable[..., Any]
 Sizes = Mapping[str, Any]
@@ -26,39 +26,39 @@ Close = Callable[[Any, Any], bool]
 
 @dataclass(frozen=True)
 class Leak:
-    """Code that computes right results and wastes memory, and what shows that it was fixed."""
+    """Code that computes correct results but wastes memory, and how to tell that it was fixed."""
 
-    #: Such as `lab04`; the task is `lab04-find_the_leak`.
+    #: The lab's number, such as `lab04`; the task is then `lab04-find_the_leak`.
     lab: str
     #: The name of the function that students fix.
     function: str
     #: `work(function, **sizes)` in the lab's probes: makes inputs, calls, returns plain data.
     work: Callable[..., Any]
-    #: The fixed function, with which results are compared.
+    #: The fixed function; answers are compared with its results.
     reference: Function
-    #: Draws the sizes of a small run, for results.
+    #: Draws the sizes of a small run, which checks results.
     small: Callable[[np.random.Generator], Sizes]
-    #: Draws the sizes of a large run, for the peak.
+    #: Draws the sizes of a large run, which checks the peak.
     large: Callable[[np.random.Generator], Sizes]
     #: The bytes that a large run may take, inputs included.
     most_bytes: Callable[[Sizes], int]
-    #: Further sizes for results, such as no items at all.
+    #: Further sizes that check results, such as no items at all.
     edges: Sequence[Sizes] = field(default=(), kw_only=True)
-    #: How far rounding may move a large run's results, relatively. If that hides a mistake, the
-    #: small runs show it: then the point for the peak needs their results too.
+    #: Relative tolerance for a large run's results. A mistake that it hides shows in the small
+    #: runs, so if it exceeds the default, the point for the peak also requires their results.
     large_rtol: float = field(default=_RTOL, kw_only=True)
-    #: The bytes of a library's kernels on top, which the kernel counts and the meter doesn't see.
+    #: Extra bytes for a library's internal buffers: the kernel counts them, the meter can't.
     scratch_bytes: int = field(default=0, kw_only=True)
-    #: Address space for files that are mapped; only then may anything be written to files.
+    #: Address space for mapped files; files may be written only if it isn't 0.
     window_bytes: Callable[[Sizes], int] = field(default=lambda sizes: 0, kw_only=True)
-    #: Computes the results that the reference's `work` returns, where that takes no torch: its
-    #: import takes longer than judging everything else.
+    #: Computes the reference's results without torch, if possible, because importing torch takes
+    #: longer than judging everything else.
     results: Callable[..., Any] | None = field(default=None, kw_only=True)
     #: Messages for students, by mistake id.
     mistakes: Mapping[str, str]
-    #: Functions whose results are those of a mistake.
+    #: Functions that make a mistake on purpose, by mistake id; their results identify it.
     mutants: Mapping[str, Function] = field(default_factory=dict)
-    #: The least bytes that a mistake leads to, the largest first.
+    #: The fewest bytes that each mistake takes, largest first.
     leaks: Mapping[str, Callable[[Sizes], int]] = field(default_factory=dict)
 
 
@@ -73,8 +73,9 @@ def leak_task(
 ) -> Task:
     """Return the task `labNN-find_the_leak` of a leak; with `ranks`, sizes have the `world`.
 
-    The lab's probe `find_the_leak(student, metered=True, **sizes)` calls `measured_run`. The large
-    run has a budget that the kernel enforces, and the bound of the exercise's text where it can't.
+    The lab's probe `find_the_leak(student, metered=True, **sizes)` calls `measured_run`. The kernel
+    enforces a budget for the large run; where it can't, the meter's peak is compared with the bound
+    in the exercise's text.
     """
     exercise = _Exercise(leak)
     return Task(
@@ -93,7 +94,7 @@ def leak_task(
 
 
 class _Exercise:
-    """The cases of one leak, and the judgement of their answers."""
+    """The cases of one leak, and the judge of their answers."""
 
     def __init__(self, leak: Leak) -> None:
         self.leak = leak
@@ -153,7 +154,7 @@ def _too_much(leak: Leak, sizes: Sizes, rise: int | None) -> Finding:
 
 
 def _first_differing(expected: Any, got: Any, close: Close) -> tuple[str, Any, Any]:
-    """Return where results differ first, as ` in rank 1`, and the items that differ there."""
+    """Return where results first differ, such as ` in rank 1`, and the two items that differ."""
     where = ""
     if _has_dicts(expected) and isinstance(got, list) and len(expected) == len(got):
         rank = [close(*pair) for pair in zip(expected, got, strict=True)].index(False)
@@ -166,7 +167,7 @@ def _has_dicts(expected: Any) -> bool:
 
 
 def _close(expected: Any, got: Any, rtol: float = _RTOL) -> bool:
-    """Compare plain data whose floats come of float32 arithmetic in another order."""
+    """Compare plain data, allowing for float32 arithmetic in another order."""
     if isinstance(expected, dict):
         return (
             isinstance(got, dict)
@@ -185,5 +186,5 @@ def _close(expected: Any, got: Any, rtol: float = _RTOL) -> bool:
         a, b = np.asarray(expected), np.asarray(got)
         scale = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))  # a mistake may diverge
         return a.shape == b.shape and bool(np.allclose(a, b, rtol=rtol, atol=rtol / 10 * scale))
-    except (TypeError, ValueError, OverflowError):  # ragged, or no numbers, or too large
+    except (TypeError, ValueError, OverflowError):  # ragged, not numbers, or too large
         return False

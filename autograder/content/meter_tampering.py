@@ -1,4 +1,4 @@
-"""Bans the ways around meter and budget, for tasks that measure memory."""
+"""Bans ways around the meter and the budget, for tasks that measure memory."""
 
 from __future__ import annotations
 

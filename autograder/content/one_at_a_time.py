@@ -1,4 +1,4 @@
-"""Calls that differ in one argument, for results that are kept under too few of them."""
+"""Calls that differ in one argument each, to catch results cached under too few arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["one_at_a_time"]
 
 
 def one_at_a_time(call: Sequence[Any], others: Mapping[int, Any]) -> list[list[Any]]:
-    """Return the call, and one for each of `others`, which replaces the argument at that index.
+    """Return the call, then one call for each of `others` with the argument at its index replaced.
 
     >>> one_at_a_time([1, "a"], {0: 2, 1: "b"})
     [[1, 'a'], [2, 'a'], [1, 'b']]

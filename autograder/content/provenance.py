@@ -1,4 +1,4 @@
-"""Fingerprints what a task's answers are answers to, so that no others are judged as such."""
+"""Fingerprints a task's questions, so that only answers to the same questions are judged."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["asked_of", "probe_files"]
 def asked_of(task: Task, cases: Sequence[Case]) -> str:
     """Return a digest of the task's probe and of the inputs and budgets of its cases.
 
-    While it is the same, answers that were given once are what grading again would give: judging
-    them again is enough.
+    As long as the digest is unchanged, grading again would give the recorded answers, so judging
+    these again is enough.
     """
     inputs = [{**case.inputs, "budget": _budget(case)} for case in cases]
     module = task.probe_path.partition(":")[0].rpartition(".")[2]
@@ -34,13 +34,13 @@ def _budget(case: Case) -> tuple[Any, ...] | None:
 
 @cache
 def _source(module: str) -> str:
-    """A digest of the probes' module, and of what calls probes."""
+    """A digest of the probes' module and of the code that calls probes."""
     sources = [path.read_bytes() for path in probe_files(module)]
     return hashlib.sha256(b"\0".join(sources)).hexdigest()
 
 
 def probe_files(number: str) -> list[Path]:
-    """Return the files of a lab's probes: what all labs share, and its own module or folder."""
+    """Return the files of a lab's probes: those shared by all labs, and its own files."""
     folder = Path(probes.__file__).parent
     own = [*folder.glob(f"{number}.py"), *folder.glob(f"{number}/**/*.py")]
     shared = [path for path in folder.glob("*.py") if not path.stem.startswith("lab")]

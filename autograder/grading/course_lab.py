@@ -1,4 +1,4 @@
-"""Defines what grading needs of a lab, whichever kind it is."""
+"""Defines what grading needs from a lab of either kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.sandbox.host.sandbox import Sandbox
 
 __all__ = ["CourseLab", "Start"]
 
-# Returns a sandbox that has at least these modules imported, which take long.
+# Returns a sandbox with at least these slow modules imported.
 Start = Callable[[Sequence[str]], Sandbox]
 
 
@@ -60,7 +60,7 @@ class CourseLab(Protocol):
         """Read what grading needs. Raises FileNotFoundError, with its remedy, if it's missing."""
 
     def read(self, path: Path) -> Contents:
-        """Return a student's submission; `path` is one that `find_submissions` listed.
+        """Return a student's submission; `path` comes from `find_submissions`.
 
         Raises Quarantine if the notebooks are missing or aren't plain files.
         """

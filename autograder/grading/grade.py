@@ -1,6 +1,6 @@
 """Grades one submission: runs its cells and probes, judges the answers, returns one Result.
 
-Long because it is decided in one place what runs, what runs again, and which verdict counts.
+Long because it decides in one place what runs, what runs again, and which verdict counts.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ Solutions = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Graded:
-    """One submission's result, and the answers that it rests on."""
+    """One submission's result, and the answers that it is based on."""
 
     #: The result.
     result: Result
     #: The answers by task.
     answers: Mapping[str, Sequence[Answer]]
-    #: By task, the digest of its probe and inputs, to tell which questions the answers are to.
+    #: By task, the digest of its probe and inputs, which identifies the questions.
     asked: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -135,7 +135,7 @@ def _grade(
 def _decided(
     lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes, solutions: Solutions
 ) -> tuple[dict[str, Verdict], dict[str, list[Case]], set[str]]:
-    """The verdicts that need no run, all other tasks' cases, and the tasks to run alone only."""
+    """The verdicts that need no run, all other tasks' cases, and the tasks to run only alone."""
     verdicts: dict[str, Verdict] = {}
     waiting: dict[str, list[Case]] = {}
     apart: set[str] = set()
@@ -160,9 +160,9 @@ def _decided(
 def _uses(
     task: Task, lab: Lab, submission: Submission, solutions: Solutions
 ) -> tuple[list[Use], bool]:
-    """What is banned in a solution, and whether it may run without the other exercises only.
+    """The banned uses in a solution, and whether it may run only without the other exercises.
 
-    Other cells may do the solution's work unseen. If they needn't run for it, they don't.
+    Other cells may secretly do the solution's work. If it doesn't need them, they don't run.
     """
     if uses := banned_uses(task, submission.cells, lab.allows):
         return uses, False
@@ -175,9 +175,9 @@ def _uses(
 
 
 def _unread(task: Task, lab: Lab, submission: Submission, failed: set[int]) -> Verdict | None:
-    """The verdict on a solution that earned points and isn't the code that was read before.
+    """The verdict on a solution that earned points but isn't the code that was checked.
 
-    A cell that failed may not have replaced what it seemed to, and code may define names unseen.
+    A failed cell may not have replaced what it seemed to replace, and code may define names unseen.
     """
     if failed and (uses := banned_uses(task, submission.cells, lab.allows, failed)):
         return refuse(task, uses, lab.allows)
@@ -203,7 +203,7 @@ def _run_alone(
     """
     answers, verdict = first
     if any(answer.doubt == NO_BUDGETS for answer in answers):
-        return first  # a second run has none either
+        return first  # a second run wouldn't have any either
     plan = plan_alone(task, submission, solutions)
     if plan is None and any(answer.is_held_against for answer in answers):
         plan = plan_together([task], submission.cells)
@@ -236,9 +236,9 @@ def _run_alone(
 def _telling_cases(
     task: Task, cases: Sequence[Case], answers: Sequence[Answer]
 ) -> dict[int, dict[str, float]]:
-    """The cases that limit each lost part the most: the points they left, by number and part.
+    """The cases that limit each lost part most: the points they leave, by case number and part.
 
-    Unless the answers to these change, the second run can't gain anything. A part that is worth no
+    Unless the answers to these cases change, the second run can't gain anything. A part worth no
     points limits nothing.
     """
     least: dict[str, tuple[float, int]] = {}
@@ -287,8 +287,8 @@ def judge_run(
 ) -> tuple[list[Answer], Verdict]:
     """Return the answers and the verdict on them.
 
-    `busy` says why some of the notebook didn't run. An answer that isn't correct may then lack that
-    part, which isn't the student's mistake.
+    `busy` says why part of the notebook didn't run. An answer may then be incorrect because that
+    part is missing, which isn't the student's mistake.
     """
     verdict = judge_safely(task, cases, answers)
     if busy and verdict.status in ("wrong", "partly"):
@@ -298,7 +298,7 @@ def judge_run(
 
 
 def _explain(task: Task, run: Run, cells: Sequence[RunCell], count: int) -> list[Answer]:
-    """A task's answers; an answer missing because its cell failed says so."""
+    """A task's answers; if one is missing because its cell failed, it says so."""
     lost = Answer(lost=NOT_RUN)
     answers = [run.answers[task.id].get(index, lost) for index in range(count)]
     trouble = _trouble(task, run, cells)

@@ -46,7 +46,7 @@ _FORKABLE = ("matplotlib", "numpy", "pandas", "peakmem", "scipy", "sympy", "torc
 # use, and that takes 3 MiB.
 _LIGHT = ("torch", "numpy.random", "peakmem.measure.meter")
 
-# With these a cell may use a name that its source doesn't mention.
+# With these, a cell may use names that its source doesn't mention.
 _USES_UNSEEN = frozenset({"eval", "exec", "globals", "locals", "vars", "get_ipython"})
 _WORD = re.compile(r"\w+")
 # Optimizers, checkpoints and collectives make torch import its compiler, or more, at their first
@@ -55,7 +55,7 @@ _HEAVY = re.compile(
     r"\b(optim(?!\.Optimizer)|checkpoint|compile|distributed|func|matplotlib|plt|peakmem\.show"
     r"|tqdm)\b"
 )
-_MAGIC = re.compile(r"^[^\S\n]*[%!?]", re.MULTILINE)  # of one line: blank ones may be many
+_MAGIC = re.compile(r"^[^\S\n]*[%!?]", re.MULTILINE)  # within a line: there may be many blank ones
 
 
 def needed(cells: Sequence[RunCell], names: Collection[str] = ()) -> list[RunCell]:
@@ -106,8 +106,8 @@ def needs_torch(modules: Iterable[str]) -> bool:
 def heavy_imports(modules: Iterable[str], sources: Iterable[str]) -> tuple[str, ...]:
     """Return the slow imports that code with these imports needs, for a fork's parent.
 
-    No student waits for them, and no budget of memory pays for them. So it returns all of them if
-    the code names anything slow besides torch.
+    Students shouldn't wait for these, and memory budgets shouldn't pay for them. So if the code
+    names anything slow besides torch, this returns all of them.
     """
     if not needs_torch(modules):
         return ()
@@ -115,7 +115,7 @@ def heavy_imports(modules: Iterable[str], sources: Iterable[str]) -> tuple[str, 
 
 
 def probe_sources(number: str) -> list[str]:
-    """Return the source of a lab's probes, `lab01` for one, which run beside students' code."""
+    """Return the source of a lab's probes (`lab01` for one), which run beside students' code."""
     folder = Path(probes.__file__).parent
     paths = [folder / f"{number}.py", *(folder / number).glob("*.py")]
     return [path.read_text(encoding="utf-8") for path in paths if path.is_file()]
@@ -132,7 +132,7 @@ def _imported(node: ast.stmt) -> Iterator[str]:
 
 
 def _may_go(statement: Statement, others: Iterable[Statement]) -> bool:
-    """Whether a statement only binds names, on lines of its own."""
+    """Whether a statement only binds names, and shares no line with another statement."""
     node = statement.node
     if isinstance(node, DEFINITIONS):
         binds_only = not node.decorator_list and not isinstance(node, ast.ClassDef)

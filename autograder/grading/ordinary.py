@@ -1,7 +1,7 @@
 """Runs one submission of an ordinary nbgrader assignment in the sandbox, and scores it.
 
 The tests run in the student's process, as in nbgrader, so a determined student can forge their
-outputs. Everything else is safe from the student: see `docs/threat_model.md`.
+outputs. Everything else is protected: see `docs/threat_model.md`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from autograder.sandbox.host.sandbox import Sandbox
 __all__ = ["grade_ordinary", "tasks_of"]
 
 _POINTS = "points"  # the only part of a test
-_KEPT = 4000  # characters kept of an output that a score rests on
+_KEPT = 4000  # characters kept of an output that decides a score
 
 Json = dict[str, Any]
 
@@ -55,11 +55,11 @@ def grade_ordinary(
     start: Callable[[], Sandbox],
     secret: bytes,
 ) -> Graded:
-    """Grade a student's notebooks, each in a process of its own.
+    """Grade a student's notebooks, each in its own process.
 
     The submitted files are in its working directory. A cell that kills the process costs only
-    itself: the rest runs again in a fresh process without it. Raises Quarantine if a notebook can't
-    be read as the assignment's.
+    itself: the rest runs again in a fresh process without it. Raises Quarantine if a notebook
+    doesn't belong to the assignment.
     """
     taken = {
         sheet.name: _take_in(student, assignment, sheet, handed)
@@ -219,7 +219,7 @@ def _place(notebook: Json, grade_id: str) -> tuple[int, Json]:
 
 
 def _kept(output: Json) -> Json:
-    """The parts of an output that a score may rest on."""
+    """The parts of an output that may decide a score."""
     kind = output["output_type"]
     if kind == "stream":
         return {**output, "text": output["text"][-_KEPT:]}  # unittest reports at the end

@@ -38,7 +38,7 @@ class Kept:
             try:
                 text = json.dumps(output)
             except (TypeError, ValueError):
-                continue  # the recorder makes no such output
+                continue  # the recorder never makes such an output
             self.tags_left -= text.count("<")
             if len(text) > left or self.tags_left < 0:
                 return [error_output("TooMuchOutput", _TOO_MUCH)]

@@ -1,11 +1,11 @@
 """Plans which cells of a notebook run, for all exercises together or for one exercise alone.
 
 Exercises share one process: names, libraries, memory, time. Work on one can make a correct answer
-to another look incorrect. So an exercise is judged on the names as they stood at its own cell, and
+to another look incorrect. So an exercise is judged on the names as they were at its own cell, and
 an exercise that isn't correct runs once more without the student's work on the others. In that run,
-whatever its reference solution builds on is the instructor's, and everything else that the
-student's code uses is the student's own: calling another exercise's function earns nothing unless
-the student solved it. This module reads source text and runs nothing.
+anything that its reference solution builds on comes from the instructor, and everything else that
+the student's code uses comes from the student: calling another exercise's function earns nothing
+unless the student solved it. This module reads source text and runs nothing.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ class Plan:
 def plan_together(tasks: Iterable[Task], cells: Sequence[RunCell]) -> Plan:
     """Return the plan to run a notebook as it is, with a state for each exercise.
 
-    A state has the names that the exercise uses, as its cell left them. A name not bound by then
-    is as the first later added cell that binds it leaves it; all others are as they are at the end.
+    A state has the names that the exercise uses, with their values after its cell. A name not bound
+    by then has the value from the first later added cell that binds it, or else its value at the
+    end.
     """
     keep: dict[int, dict[str, list[str]]] = defaultdict(dict)
     watched = False
@@ -64,10 +65,10 @@ def plan_together(tasks: Iterable[Task], cells: Sequence[RunCell]) -> Plan:
 def plan_alone(task: Task, submission: Submission, solutions: Mapping[str, str]) -> Plan | None:
     """Return the plan to run one exercise without the student's other exercises.
 
-    None if that would change nothing: the exercise isn't written, or the student wrote nothing
-    else. From `solutions`, by task, the plan runs the statements that this task's solution builds
-    on. Besides the exercise's own cells, it runs added cells that bind a name it uses, and other
-    exercises' statements that bind such a name if nothing else does.
+    Returns None if that would change nothing, because the exercise isn't written or the student
+    wrote nothing else. From `solutions`, by task, the plan runs the statements that this task's
+    solution builds on. Besides the exercise's own cells, it runs added cells that bind a name it
+    uses, and other exercises' statements that bind such a name if nothing else does.
     """
     cells = submission.cells
     if not is_written(task, cells):

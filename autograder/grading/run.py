@@ -24,7 +24,7 @@ from autograder.sandbox.host.student import SandboxStudent
 
 __all__ = ["NOT_RUN", "Run", "collect", "collect_alone"]
 
-_MAX_TIMED_OUT = 2  # cases of a task that may time out; if they do, the others mostly would too
+_MAX_TIMED_OUT = 2  # cases of a task that may time out; after that, most others would too
 _LATE = ("TimeLimit", "RanksTimeout")
 NOT_RUN = "Your notebook used up its time or its output limit before this exercise ran."
 
@@ -103,8 +103,8 @@ def collect_alone(
 ) -> Run:
     """Run all cases of one task, or those with these `numbers`, by a plan for this task alone.
 
-    A case whose answer `before` was in doubt gets a process of its own, so that memory left behind
-    by the task's other cases doesn't count as held before it.
+    A case whose answer `before` was in doubt gets its own process, so that memory left behind by
+    the task's other cases doesn't count as held before it.
     """
     run = Run(answers={task.id: {}})
     apart = [number for number, answer in enumerate(before) if answer.is_held_against]
@@ -123,7 +123,7 @@ def collect_alone(
 def _fixed_last(cases: Sequence[Case], numbers: Iterable[int]) -> list[int]:
     """The cases in order, fixed ones last: a drawn case's input and error are shown to the student.
 
-    Whatever a function remembers of fixed cases must not get into them.
+    Anything that a function remembers from fixed cases must not leak into these.
     """
     return sorted(numbers, key=lambda number: cases[number].fixed)
 

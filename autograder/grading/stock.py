@@ -34,14 +34,14 @@ _SHOWN = 2000  # characters of stderr
 def score(task_id: str, names: Mapping[str, Any]) -> float:
     """Grade one task on a notebook's names, print the message, and return the points.
 
-    This is the last line of a grade cell, `score("lab01-decode_fp32", globals())`, and fits how
-    nbgrader reads such a cell: the points are what the last line prints as a plain float, from 0.0
-    to the cell's maximum; anything on stderr means 0, and silence means full marks. So it always
-    returns a Python float, and prints on stdout what the student's code writes to stderr.
+    A grade cell ends with `score("lab01-decode_fp32", globals())`. nbgrader takes a plain float on
+    the last line, from 0.0 to the cell's maximum, as the points; anything on stderr means 0, and no
+    output means full marks. So this always returns a Python float, and prints on stdout what the
+    student's code writes to stderr.
 
-    The cases are the same for everybody and drawn without a secret, because the kernel that gets
-    them is the student's. No mistake of a student's raises an exception. Raises ValueError for an
-    unknown task.
+    The cases are the same for everyone and drawn without a secret, because they are in the
+    student's kernel. Students' mistakes never raise an exception. Raises ValueError if the task is
+    unknown.
     """
     with _stderr_on_stdout():
         with refusals_lifted():  # judges may import what the notebook may not

@@ -25,9 +25,9 @@ Json = Mapping[str, Any]
 def unanswered(notebook: Json, release_notebook: Json) -> list[Verdict]:
     """Return a verdict of 0 points for each manual answer that is missing from a submission.
 
-    `notebook` is a submission's as `restore` leaves it. An answer is missing if its cell is empty
+    `notebook` is a submission's notebook after `restore`. An answer is missing if its cell is empty
     or as released. But if the student added text beside it, or deleted the cell and wrote text
-    anywhere, that may be the answer, and an instructor has to look.
+    anywhere, that may be the answer, so an instructor has to look.
     """
     release = read_release(release_notebook).cells
     cells: Sequence[Json] = notebook["cells"]

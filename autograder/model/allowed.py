@@ -1,8 +1,8 @@
 """Lists the modules, and the names within them, that a solution may use.
 
-Every other name is refused. A lab or a task widens the list by dotted names, or narrows it. If two
-entries match a name, the longer one wins: `torch` allows all of torch, and `torch.load` takes that
-one function out again.
+Every other name is refused. Labs and tasks can add dotted names to the list, or remove some. If two
+entries match a name, the longer one wins: `torch` allows all of torch, and `torch.load` excludes
+that one function again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection
 
 __all__ = ["ENTRIES", "REFLECTION", "is_refused_name", "refused_part"]
 
-# Python's own modules that compute, without access to files, processes or the interpreter.
+# Python's own modules that only compute, without access to files, processes or the interpreter.
 _COMPUTING = (
     "__future__",
     "abc",
@@ -164,7 +164,7 @@ _TAKEN_OUT = (
     "torch.FloatStorage.from_file",
 )
 
-#: The entries that all exercises share: True allows the name, False takes it out.
+#: The entries that all exercises share: True allows the name, False excludes it.
 ENTRIES: dict[str, bool] = {
     **dict.fromkeys((*_COMPUTING, *_HARMLESS_PARTS, *_LIBRARIES, *_TYPING, *_PEAKMEM), True),
     **dict.fromkeys(_TAKEN_OUT, False),
@@ -191,7 +191,7 @@ _HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?[0-9]+")
 #: Attributes that lead from an object to the interpreter, and so to everything.
 REFLECTION = frozenset(
     {"__builtins__", "__closure__", "__code__", "__globals__", "__import__", "__loader__"}
-    | {"__self__"}  # of `print` it is `builtins`
+    | {"__self__"}  # for `print`, this is `builtins`
     | {
         "bltns",
         "ctypes",
@@ -209,14 +209,14 @@ REFLECTION = frozenset(
 # Attributes of a module that list its names or read one by its text.
 _LISTING = frozenset({"__dict__", "__getattr__", "__getattribute__"})
 
-# A module imported by another one is an attribute of it: `random._os`. Some share their name with a
-# function that numpy or torch offers and solutions may use.
+# Modules imported by other modules are attributes of these, such as `random._os`. Some have the
+# name of a function of numpy or torch that solutions may use.
 _NAMESAKES = frozenset({"array", "chunk", "profile", "select", "signal", "trace"})
 _FOREIGN = sys.stdlib_module_names - _NAMESAKES - set(_COMPUTING)
 
 
 def is_refused_name(name: str) -> bool:
-    """Tell whether a name that no cell binds is one of Python's or IPython's that are refused.
+    """Tell whether a name that no cell binds is a refused name of Python or IPython.
 
     >>> [name for name in ("exec", "_12", "sum", "x_1") if is_refused_name(name)]
     ['exec', '_12']
@@ -227,7 +227,7 @@ def is_refused_name(name: str) -> bool:
 def refused_part(name: str, entries: dict[str, bool], refused: Collection[str] = ()) -> str:
     """Return the part of a dotted name that may not be used; empty if the whole name may.
 
-    `entries` is the list, and `refused` takes out more names.
+    `entries` is the list, and `refused` excludes more names.
 
     >>> refused_part("math.sqrt", ENTRIES), refused_part("os.path.join", ENTRIES)
     ('', 'os')
@@ -240,7 +240,7 @@ def refused_part(name: str, entries: dict[str, bool], refused: Collection[str] =
     ['', '', 'torch.distributed']
     """
     if name.startswith("."):
-        return name  # a module beside the notebook
+        return name  # a module in the notebook's folder
     parts = name.split(".")
     starts = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
     known = [start for start in starts if start in entries or start in refused]
@@ -259,7 +259,7 @@ def _has_allowed_parts(name: str, entries: dict[str, bool]) -> bool:
 
 
 def _first_unknown(starts: list[str], entries: dict[str, bool]) -> str:
-    """The first of these names that no entry matches, nor a part of it."""
+    """The first of these names such that no entry matches it or a part of it."""
     return next(
         (s for s in starts if not any(entry.startswith(f"{s}.") for entry in entries)), starts[-1]
     )

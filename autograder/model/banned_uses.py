@@ -1,9 +1,9 @@
 """Finds banned uses in the syntax tree of a solution.
 
 The check reads source text and runs nothing. It follows a task's solution into its helpers, with
-each name as it stood at the task's cell. So a banned call is found in any cell, and a cell of
-another exercise that may use the name is left alone. The check isn't a lock: it misses names built
-at run time. Ambiguous code passes, because accusing an honest solution is worse.
+each name as it was at the task's cell. So it finds a banned call in any cell, but ignores cells of
+other exercises that may use the name. The check isn't a security boundary: it misses names built at
+run time. Ambiguous code passes, because accusing an honest solution is worse.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Use:
 
     #: The name.
     name: str
-    #: Whether the exercise's own ban forbids it; otherwise no exercise allows it.
+    #: True if the exercise's own ban forbids it; False if no exercise allows it.
     by_task: bool
 
 
@@ -63,7 +63,7 @@ _LOOPS = (
     ast.DictComp,
     ast.GeneratorExp,
 )
-# Names that read annotations, which are no uses otherwise, and the one that reads docstrings.
+# Names that read annotations, which otherwise aren't uses, and the name that reads docstrings.
 _READ_ANNOTATIONS = frozenset(
     {"__annotations__", "fields", "get_annotations", "get_type_hints", "signature"}
     | {"singledispatch"}
@@ -105,10 +105,10 @@ def banned_uses(
 
 
 def uses_beside(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()) -> list[Use]:
-    """Return what a task bans and other code uses that may change the solution unseen.
+    """Return banned uses by other code that may change the solution without its source showing it.
 
     Such code sets attributes of modules, or binds names that its source doesn't show. It may be
-    work on another exercise, so it counts only where it has to run for this one. Changes of the
+    work on another exercise, so it counts only if it has to run for this one. Changes of the
     course's own modules, probes and meter among them, count for every task.
     """
     own, given = _students(cells), _given(cells)
@@ -133,10 +133,10 @@ def uses_beside(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()
 
 
 def may_change_unseen(task: Task, cells: Sequence[RunCell]) -> bool:
-    """Tell whether code of the student's may rebind any name, by text that can't be read.
+    """Tell whether the student's code may rebind any name through text that can't be read.
 
-    `exec` may run text from anywhere, and a magic a file. Such code may do the work of an exercise
-    that bans something.
+    `exec` may run text from anywhere, and a magic may run a file. Such code may do the work of an
+    exercise that bans something.
     """
     unseen = (
         statement.runs_unseen for cell in _students(cells) for statement in statements(cell.source)
@@ -145,7 +145,7 @@ def may_change_unseen(task: Task, cells: Sequence[RunCell]) -> bool:
 
 
 def is_defined_unseen(task: Task, cells: Sequence[RunCell]) -> bool:
-    """Tell whether no statement binds a name that the exercise defines, so that none was read."""
+    """Tell whether no statement binds the exercise's names, so that no solution could be read."""
     bound = {name for cell in cells for line in statements(cell.source) for name in line.binds}
     return not bound.issuperset(task.defines)
 
@@ -160,9 +160,9 @@ def _given(cells: Sequence[RunCell]) -> Aliases:
     )
 
 
-@lru_cache(maxsize=8)  # every task of every submission has the same ones
+@lru_cache(maxsize=8)  # all tasks of all submissions share these
 def _given_names(sources: tuple[str, ...]) -> Aliases:
-    """The names that the lab's own cells bind, each with its imports."""
+    """The names that the lab's own cells bind, with the imports behind each."""
     names: Aliases = {}
     for source in sources:
         for statement in statements(source):
@@ -197,7 +197,7 @@ class _Reader:
         self._takes_codes = not self._ban.coded.isdisjoint(words | modules)
 
     def uses(self, statement: ast.stmt, among: Collection[ast.AST] | None = None) -> Iterator[Use]:
-        """Yield the banned names that a statement uses, or some nodes of it do."""
+        """Yield the banned names used by a statement, or by the given nodes of it."""
         nodes = nodes_of(statement)
         constants = constants_of(nodes, self._variables)
         harmless = harmless_nodes(
@@ -224,7 +224,7 @@ class _Reader:
         yield from self._of_modules(statement, counted, constants)
 
     def uses_of_task(self, statement: ast.stmt, nodes: Collection[ast.AST]) -> Iterator[Use]:
-        """Yield what the exercise bans among these nodes, and in texts that `exec` may run."""
+        """Yield the exercise's banned names among these nodes, and in texts that `exec` may run."""
         yield from (use for use in self.uses(statement, nodes) if use.by_task)
         values = constants_of(nodes_of(statement), self._variables).values()
         for text in texts_in(value for known in values for value in known):
@@ -269,7 +269,7 @@ class _Reader:
 
 
 def _set_to_float(statements: Iterable[ast.stmt]) -> Iterator[str]:
-    """The variables that are another name of `float`."""
+    """The variables that are aliases of `float`."""
     for statement in statements:
         for node in nodes_of(statement):
             if isinstance(node, ast.Assign) and dotted_name(node.value) == "float":
@@ -281,7 +281,7 @@ def _is_float(node: ast.AST) -> bool:
 
 
 def _is_partly_allowed(name: str, entries: dict[str, bool]) -> bool:
-    """Whether some names in the module are allowed, so that importing it alone is no use."""
+    """Whether some names in the module are allowed, so that importing it isn't a banned use."""
     return name not in entries and any(
         allowed and entry.startswith(f"{name}.") for entry, allowed in entries.items()
     )

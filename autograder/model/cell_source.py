@@ -20,19 +20,19 @@ __all__ = ["Part", "parsed"]
 # it than Python: it ends them at form feeds and U+2028 too, so a comment may hold further lines.
 _PROMPT = re.compile(r"\s*(>>>|\.\.\.)|.{0,9}In \[")
 _FURTHER_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
-# Stands for a cell that is nested too deep to be read here, though a student's process may raise
-# the limit and run it: it may bind any name.
+# Stands for a cell that is nested too deeply to be read here. It may bind any name, because a
+# student's process may raise the limit and run it.
 _TOO_DEEP = "exec('nested too deep')"
 _LINE_END = re.compile(r"\r\n?|\n")  # as Python counts lines
 
-# Magics that run their text as code in the notebook's namespace, some after options.
+# Magics that run their text, after any options, as code in the notebook's namespace.
 _RUNNING = frozenset({"capture", "prun", "time", "timeit"})
 # Calls and magics that bind no name of the notebook.
 _HARMLESS = frozenset(
     {"autoreload", "cd", "conda", "env", "getoutput", "ls", "lsmagic", "mamba", "matplotlib"}
     | {"pinfo", "pinfo2", "pip", "precision", "pwd", "system", "uv", "who", "whos", "xmode"}
 )
-_EXPANDED = re.compile(r"[{$]")  # IPython evaluates what braces hold
+_EXPANDED = re.compile(r"[{$]")  # IPython evaluates text in braces
 _MOST_OPTIONS = 12
 
 
@@ -43,15 +43,15 @@ class Part(NamedTuple):
     node: ast.stmt
     #: Its source.
     source: str
-    #: Whether a magic runs it, which may fail in silence, or bind none of its names.
+    #: Whether a magic runs it; that may fail silently, or bind none of its names.
     by_magic: bool = False
 
 
 def parsed(cell: str) -> list[Part]:
-    r"""Return the statements that run for a cell; none if it isn't valid.
+    r"""Return the statements that run for a cell; empty if it isn't valid.
 
-    The code that a magic runs stands in its place. A magic that might bind any name is left as the
-    call of `get_ipython` that IPython makes of it, and a cell that is nested too deep as one of
+    The code that a magic runs replaces it. A magic that might bind any name stays the call of
+    `get_ipython` that IPython turns it into, and a cell that is nested too deeply becomes a call of
     `exec`.
 
     >>> [part.source for part in parsed("%time a = 1\n%matplotlib inline\nb = 2")]
@@ -79,18 +79,18 @@ def _parse(code: str) -> list[ast.stmt] | None:
 
 
 def _reads_otherwise(cell: str) -> bool:
-    """Tell whether IPython may run a valid cell otherwise than it is written."""
+    """Tell whether IPython may run a valid cell differently from how it is written."""
     return bool(_FURTHER_ENDS.search(cell)) or any(map(_PROMPT.match, cell.splitlines()))
 
 
 def _transformed(cell: str) -> str:
-    from IPython.core.inputtransformer2 import TransformerManager  # late, since it is slow to load
+    from IPython.core.inputtransformer2 import TransformerManager  # late, since it loads slowly
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of lines that end in U+2028
             return TransformerManager().transform_cell(cell)
-    except Exception:  # whatever it is, it keeps the cell from running there too
+    except Exception:  # any error here keeps the cell from running there, too
         return ""
 
 
@@ -104,7 +104,7 @@ def _source(node: ast.stmt, lines: Sequence[bytes]) -> str:
     decorators = getattr(node, "decorator_list", ())
     first = min(part.lineno for part in (node, *decorators))
     last = node.end_lineno or first
-    begin = node.col_offset if first == node.lineno else 0  # a decorator has a line of its own
+    begin = node.col_offset if first == node.lineno else 0  # a decorator is on a separate line
     if first == last:  # one slice, since a line may hold a hundred thousand statements
         return lines[last - 1][begin : node.end_col_offset].decode()
     own = [*lines[first - 1 : last - 1], lines[last - 1][: node.end_col_offset]]
@@ -113,7 +113,7 @@ def _source(node: ast.stmt, lines: Sequence[bytes]) -> str:
 
 
 def _opened(part: Part) -> Iterator[Part]:
-    """The statements that a top-level statement stands for, if it is a magic."""
+    """The statements that a top-level statement runs, if it is a magic."""
     name, texts = _magic(part.node)
     if name in _HARMLESS and not any(map(_EXPANDED.search, texts)):
         return
@@ -124,7 +124,7 @@ def _opened(part: Part) -> Iterator[Part]:
 
 
 def _magic(node: ast.stmt) -> tuple[str, list[str]]:
-    """The name of the magic that a statement consists of, and its texts; empty if it is none."""
+    """The name and the texts of the magic that a statement calls; empty if it isn't one."""
     call = node.value if isinstance(node, ast.Expr) else None
     if not (
         isinstance(call, ast.Call)

@@ -1,7 +1,7 @@
 """Judges value tasks: an answer is correct if it equals the reference's, call by call.
 
-Each recognised mistake is a *mutant*, a function that makes exactly this mistake. An answer that
-equals the mutant's is taken for that mistake, unless another mistake explains more of the answers.
+Each recognised mistake has a *mutant*, a function that makes exactly this mistake. An answer equal
+to the mutant's is attributed to that mistake, unless another mistake explains more of the answers.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def by_reference(
     has to raise the same type. `equal(expected, got)` compares two values, `write(*arguments)`
     formats a call as a student would write it, and `form(value)` formats a result; by default
     both are formatted by `show`. If results are lists, `item` says what an item stands for, such as
-    "step", and the message names the first one that differs instead of showing both lists. Of two
-    dicts, the message shows a key that is missing or not asked for, or the first entry that
-    differs, and of two arrays of the same shape the place where they differ most.
+    "step", and the message names the first one that differs instead of showing both lists. For two
+    dicts, the message shows a missing or unexpected key, or else the first entry that differs; for
+    two arrays of the same shape, the place where they differ most.
     """
 
     def judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -74,7 +74,7 @@ def by_reference(
 
 
 def are_outcomes(outcomes: Any, count: int) -> bool:
-    """Tell whether this has the form of a probe's answer to `count` calls."""
+    """Tell whether the value has the form of a probe's answer to `count` calls."""
     return (
         isinstance(outcomes, (list, tuple))
         and len(outcomes) == count
@@ -127,7 +127,7 @@ def _first_item(
 def _first_entry(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, Any], bool]) -> str:
     """Which entry of two dicts first differs, or which key; "" if they aren't dicts.
 
-    `equal` compares whole dicts, so each entry is put into the right one.
+    `equal` compares whole dicts, so each entry is tried in a copy of the expected dict.
     """
     if expected[0] != "value" or got[0] != "value":
         return ""
@@ -147,7 +147,7 @@ def _first_entry(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, An
 
 def _difference(expected: Outcome, got: Sequence[Any], form: Callable[[Any], str]) -> str:
     if got[0] == "changed" or (got[0] == "raised" and isinstance(expected[1], (dict, np.ndarray))):
-        return f"{_got_text(got, form)}."  # what was expected is long, and no help
+        return f"{_got_text(got, form)}."  # the expected value is long, and wouldn't help
     if expected[0] == got[0] == "value" and isinstance(expected[1], np.ndarray):
         place, one, other = _place(expected[1], got[1])
         return f"your result differs{place}. Expected {form(one)}, but got {form(other)}."
@@ -157,7 +157,7 @@ def _difference(expected: Outcome, got: Sequence[Any], form: Callable[[Any], str
 def _place(expected: Any, got: Any) -> tuple[str, Any, Any]:
     """Return where two arrays differ most, and their values there; other values unchanged.
 
-    If only their shapes or types differ, these are returned.
+    If their shapes or types differ, returns these instead.
     """
     if not (isinstance(expected, np.ndarray) and isinstance(got, np.ndarray)):
         return "", expected, got
@@ -192,7 +192,7 @@ def _got_text(got: Sequence[Any], form: Callable[[Any], str]) -> str:
 
 
 def raised_text(outcome: Sequence[Any]) -> str:
-    """Say what a call raised, or, if it returned something that isn't plain data, that."""
+    """Say what a call raised, or that it returned something that isn't plain data."""
     kind, message = outcome[1], outcome[2] if len(outcome) > 2 else ""
     if kind == PlainError.__name__:
         return f"your result can't be graded: {message}"

@@ -1,9 +1,9 @@
 """Computes the values of expressions that consist of constants, without running any code.
 
-`"op" + "tim"`, `"mitpo"[::-1]` and `"".join(["op", "tim"])` name what they yield as well as a
-constant does. Each value is bounded, so that reading hostile code stays cheap.
+`"op" + "tim"`, `"mitpo"[::-1]` and `"".join(["op", "tim"])` can spell a name just as a constant
+does. Every value is bounded, so that reading hostile code stays cheap.
 
-Long because every kind of expression that may spell a name is computed in one place.
+Long because it computes every kind of expression that may spell a name.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = ["Constants", "constants_of", "texts_in", "variables_of"]
 Constants = dict[ast.AST, list[Any]]
 Variables = Mapping[str, list[Any]]  # the values that each variable may have
 
-_MAX_INTEGER = 2**256  # some spell a name's bytes
-# Methods of text and bytes whose result is at most as long as the product of their arguments.
+_MAX_INTEGER = 2**256  # integers may spell a name's bytes
+# Methods of str and bytes whose result is at most as long as the product of their arguments' sizes.
 _METHODS = frozenset(
     {"capitalize", "casefold", "hex", "join", "lower", "lstrip", "removeprefix", "removesuffix"}
     | {"partition", "replace", "rpartition", "rsplit", "rstrip", "split", "splitlines", "strip"}
@@ -32,7 +32,7 @@ _METHODS = frozenset(
 
 
 def _bytes(items: Any) -> bytes:
-    if isinstance(items, int):  # so many zeros, which may fill the memory
+    if isinstance(items, int):  # that many zeros, which could fill the memory
         raise TypeError
     return bytes(items)
 
@@ -52,9 +52,9 @@ _MISTAKES = (TypeError, ValueError, LookupError, OverflowError, AttributeError)
 
 
 def constants_of(nodes: Sequence[ast.AST], variables: Variables) -> Constants:
-    """Return the values of those nodes that have some; `nodes` has parents before children.
+    """Return the nodes' values, for nodes that have any; `nodes` has parents before children.
 
-    Fields of formatted text whose values are unknown are left out.
+    Unknown fields of formatted text are left out.
     """
     found: Constants = {}
     for node in reversed(nodes):
@@ -87,7 +87,7 @@ def _sums(known: Sequence[Any], more: Sequence[Any]) -> list[Any]:
 
 
 def texts_in(values: Iterable[Any]) -> Iterator[str]:
-    """Yield the texts among some values; bytes count as the text that they spell."""
+    """Yield the texts among the values; bytes count as the text that they spell."""
     for value in values:
         if isinstance(value, str):
             yield value
@@ -122,14 +122,14 @@ def _unpacked(target: ast.AST, given: list[Any]) -> Iterator[tuple[ast.AST, list
 
 
 def _items(value: Any) -> Sequence[Any]:
-    """Return the items of a list or a text, and a dict's keys; none of another value."""
+    """Return the items of a list or a text, or a dict's keys; empty for other values."""
     if isinstance(value, dict):
         return list(value)
     return value if isinstance(value, (list, str, bytes)) else []
 
 
 def _is_small(value: Any) -> bool:
-    if isinstance(value, list):  # of no lists: their texts could grow exponentially
+    if isinstance(value, list):  # not lists of lists, whose texts could grow exponentially
         return len(value) <= MAX_TEXT and not any(isinstance(v, (list, dict)) for v in value)
     if isinstance(value, dict):
         return _is_small([*value, *value.values()])
@@ -139,7 +139,7 @@ def _is_small(value: Any) -> bool:
 
 
 def _values(node: ast.AST, found: Constants, variables: Variables) -> Iterator[Any]:
-    """The values of a node, by those of its children; they may be large still."""
+    """The values of a node, from those of its children; they may still be too large."""
     if isinstance(node, ast.Constant):
         yield node.value
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -167,7 +167,7 @@ _AS_TEXT = (-1, ord("s"))  # f"{x}" and f"{x!s}"
 
 
 def _listed(nodes: Sequence[ast.expr], found: Constants) -> Iterator[list[Any]]:
-    """The lists of these nodes' values; a starred one stands for the items of its value."""
+    """The lists of these nodes' values; a starred node stands for the items of its value."""
     starred = [isinstance(node, ast.Starred) for node in nodes]
     inner = [node.value if isinstance(node, ast.Starred) else node for node in nodes]
     for values in _combined(inner, found):
@@ -189,7 +189,7 @@ def _combined(nodes: Sequence[ast.expr], found: Constants) -> Iterator[tuple[Any
 def _computed(
     node: ast.BinOp | ast.UnaryOp | ast.Subscript | ast.Call, found: Constants
 ) -> Iterator[Any]:
-    """The results of an operator, a slice or a call, without those that Python would refuse."""
+    """The results of an operator, a slice or a call, except those that Python would refuse."""
     operate: Callable[..., Any] | None
     if isinstance(node, ast.UnaryOp):
         operands, operate = [node.operand], _negative if isinstance(node.op, ast.USub) else None
@@ -217,7 +217,7 @@ def _computed(
 
 
 def _call(node: ast.Call, found: Constants) -> tuple[list[ast.expr], Callable[..., Any] | None]:
-    """The operands of a call, and the function on them; no function if it isn't a known one."""
+    """The operands of a call, and the function to apply to them; None if it isn't a known one."""
     name, arguments = called_name(node), list(node.args)
     if any(isinstance(argument, ast.Starred) for argument in arguments):
         arguments = []
@@ -263,7 +263,7 @@ def _recoded(value: str | bytes, codec: str = "utf-8") -> str | bytes:
 
 
 def _formatted(names: Sequence[str]) -> Callable[..., str]:
-    """Return `format` on a template and values, of which the last ones have these names."""
+    """Return `format` of a template and values, the last of which have these names."""
 
     def form(template: str, *values: Any) -> str:
         if re.search(r"\{[^}]*[:!.\[]", template):  # a width may be huge

@@ -2,7 +2,7 @@
 
 It reads source text and runs nothing.
 
-Long because what a statement binds, changes and calls is read in one place, for one search.
+Long because one search needs everything that a statement binds, changes and calls.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ __all__ = [
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
-# Honest notebooks take a few hundred steps. If all names lead to each other, the search never ends.
+# Honest notebooks take a few hundred steps. If all names led to each other, it would never end.
 _MAX_STEPS = 50_000
 
-# Names whose use may bind any other name, which the source doesn't show.
+# Names whose use may bind any other name without the source showing it.
 _BINDS_UNSEEN = frozenset({"exec", "eval", "get_ipython", "globals", "locals", "vars"})
 _BINDS_UNSEEN |= {"__builtin__", "__builtins__", "__import__", "exit", "quit"}
 # Attributes that lead to a namespace, in which any name may be set.
@@ -52,17 +52,17 @@ class Statement:
     node: ast.stmt
     #: The names that it sets.
     binds: frozenset[str]
-    #: Those of `binds` that it surely sets if it runs without an error.
+    #: The names in `binds` that it is sure to set if it runs without an error.
     rebinds: frozenset[str]
-    #: The names of which it sets an attribute or an item.
+    #: The names of objects whose attributes or items it sets.
     changes: frozenset[str]
-    #: The names of which it calls a method, as `tools.append(x)` does, or that it gives to setattr.
+    #: The names of objects whose methods it calls, as in `tools.append(x)`, or passes to setattr.
     calls: frozenset[str]
     #: The top-level names that it uses, without parameters and local variables.
     takes: frozenset[str]
-    #: Those of `takes` that it uses when it runs.
+    #: The names in `takes` that it uses when it runs.
     now: frozenset[str]
-    #: Those of `takes` that are used when a function it defines is called; may overlap `now`.
+    #: The names in `takes` that are used when a function it defines is called; may overlap `now`.
     later: frozenset[str]
 
     @cached_property
@@ -84,12 +84,12 @@ class Statement:
 
     @cached_property
     def sets(self) -> set[str]:
-        """The names of what it gives to `setattr`."""
+        """The names of objects that it passes to `setattr`."""
         return _given_to_setattr(nodes_of(self.node))
 
     @cached_property
     def text(self) -> str:
-        """The statement as `ast.unparse` writes it; cached, as names are often redefined."""
+        """The statement as `ast.unparse` writes it; cached, because names are often redefined."""
         try:
             return ast.unparse(self.node)
         except RecursionError:
@@ -102,9 +102,9 @@ class Reached:
 
     #: Top-level statements, in the notebook's order.
     statements: list[ast.stmt]
-    #: All names that those statements depend on, the names asked for included.
+    #: All names that those statements depend on, including the requested names.
     names: set[str]
-    #: Those of `names` that no statement surely binds before their use, such as Python's own.
+    #: The names that no statement is sure to bind before their use, such as Python's own.
     unbound: set[str]
 
 
@@ -121,10 +121,10 @@ def reachable(
     `order` lists the cells' indices in the order in which they are searched for a name, and the
     first cell that binds it wins; by default the last cell comes first. `known` are names that
     exist without these cells. `failed` are the indices of cells that ended in an error, so that
-    what they bind may still have its earlier value.
+    names they bind may still have earlier values.
 
-    A function looks up its names when it is called, in that order. A top-level statement looks them
-    up when it runs, so the last binding before it counts, and the same holds for the names of a
+    A function looks up its names when it is called, in that order. A top-level statement looks up
+    its names when it runs, so the last binding before it counts; the same holds for the names of a
     function that it may call. A statement that only changes a name, or binds it conditionally,
     counts together with the binding before it. A name that nothing seems to bind may come from any
     statement that binds unseen.
@@ -181,9 +181,9 @@ class _Search:
         self._steps = 0
 
     def surely_bind(self, places: Iterable[_Place], name: str) -> bool:
-        """Whether one of the statements at these places surely binds the name, and none frees it.
+        """Whether a statement at one of these places is sure to bind the name, and none deletes it.
 
-        Where none does, the name may still be Python's own.
+        If none is, the name may still be Python's own.
         """
         found = [*places]
         freed = any(_deletes(self._at(place).node, name) for place in found)
@@ -196,7 +196,7 @@ class _Search:
         return [self._at(place).node for place in sorted(self._reached)]
 
     def binders(self, name: str, before: _Place | None) -> list[_Place]:
-        """The statements a name's value may come from, before a place or at the end."""
+        """The statements that a name's value may come from, before a place or at the end."""
         found: list[_Place] = []
         by_cell = self._binders.get(name, {})
         cells = self._order if before is None else sorted(by_cell, reverse=True)
@@ -211,7 +211,7 @@ class _Search:
         return found
 
     def _rebinding_unseen(self, place: _Place, before: _Place | None) -> Iterator[_Place]:
-        """The statements below `place` in its cell that may bind its name again, unseen."""
+        """The statements below `place` in its cell that may rebind its name unseen."""
         cell, first = place
         for line in self._unseen[cell]:
             if first < line and (before is None or (cell, line) < before):
@@ -223,7 +223,7 @@ class _Search:
     def follow(self, place: _Place, before: _Place | None) -> Iterator[tuple[str, _Place | None]]:
         """The names that the statement at `place` uses, each with the place before which it does.
 
-        `before` is the place where its result is used.
+        `before` is the place where the statement's result is used.
         """
         statement = self._at(place)
         self._reached.add(place)
@@ -259,10 +259,10 @@ def _leads_to_names(node: ast.AST) -> bool:
 
 
 def changing_unseen(cells: Iterable[str], modules: Collection[str]) -> list[Statement]:
-    """Return the statements that may change any solution, though none of its names leads there.
+    """Return statements that may change any solution, even if none of its names leads there.
 
     They bind names that their source doesn't show, or set attributes of modules. `modules` are
-    names that are imported already.
+    names that have already been imported.
     """
     every = [statement for cell in cells for statement in statements(cell)]
     imported = _imported(every) | set(modules)
@@ -284,7 +284,7 @@ def _imported(every: Iterable[Statement]) -> set[str]:
 def redefined(cells: Iterable[str]) -> list[str]:
     """Return the functions and classes that a later cell binds to something else, sorted.
 
-    Code that called the first definition finds the last one once all cells have run.
+    Code that called the first definition gets the last one once all cells have run.
     """
     before: dict[str, Statement] = {}
     found: set[str] = set()
@@ -371,7 +371,7 @@ def _statement(part: Part) -> Statement:
 
 
 def _rebound(node: ast.stmt) -> Iterator[str]:
-    """The names that a statement surely sets, unlike those of a branch or of `global`."""
+    """The names that a statement is sure to set, unlike those in a branch or of `global`."""
     if isinstance(node, DEFINITIONS):
         yield node.name
     elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -390,7 +390,7 @@ def _rebound(node: ast.stmt) -> Iterator[str]:
 
 
 def _of_its_loop(statement: ast.stmt) -> set[str]:
-    """The names that a loop binds, if they are read in its body alone: there, they are bound."""
+    """The names that a loop binds, if they are read only in its body, where they are bound."""
     if not isinstance(statement, ast.For):
         return set()
     bound = {node.id for node in ast.walk(statement.target) if isinstance(node, ast.Name)}
@@ -429,7 +429,7 @@ def _run_now(node: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _runs_when_called(table: symtable.SymbolTable) -> bool:
-    """Whether the table is a function's, and not a comprehension's, which runs at once."""
+    """Whether the table is a function's rather than a comprehension's, which runs at once."""
     return table.get_type() == "function" and table.get_name() not in _COMPREHENSIONS
 
 

@@ -14,17 +14,17 @@ __all__ = [
     "words_of_text",
 ]
 
-# Bounds on the values that an expression may yield: names and format codes are short, and a pattern
-# or a sum of texts could be made to take hours.
+# Bounds on the values that an expression may yield. Names and format codes are short, and a hostile
+# pattern or sum of texts could take hours.
 MAX_TEXTS = 20
 MAX_TEXT = 200  # characters
-# No module's dotted name has so many parts. Each attribute of a chain ends a name of its own, and
-# reading all of them in full takes time that grows with the square of the chain's length.
+# No module's dotted name has so many parts. Every attribute in a chain ends another name, and
+# reading all of them in full takes time quadratic in the chain's length.
 _MAX_PARTS = 20
 
 
 def words_of(node: ast.AST) -> Iterator[str]:
-    """Yield the words that a node mentions; for an attribute also the word with a leading dot."""
+    """Yield the words that a node mentions; an attribute also yields `.name`."""
     if isinstance(node, ast.Name):
         yield node.id
         return
@@ -42,7 +42,7 @@ def words_of(node: ast.AST) -> Iterator[str]:
 
 
 def words_of_text(text: str) -> Iterator[str]:
-    """Yield the words that a text names, as those of an attribute; for a dotted name, its parts."""
+    """Yield the words that a text names, as for an attribute; a dotted name yields its parts."""
     word = text.strip("<>=!|")
     yield word
     yield f".{word}"

@@ -10,13 +10,13 @@ from autograder.model.module_names import binds_a_root, bound_name
 
 __all__ = ["given_away", "harmless_nodes", "plain_text"]
 
-# Calls whose text arguments can't be format codes.
+# Calls whose string arguments can't be format codes.
 _PLAIN_TEXT = frozenset(
     {"Decimal", "Fraction", "count", "endswith", "find", "float", "format", "fromhex", "index"}
     | {"int", "join", "namedtuple", "partition", "print", "replace", "rpartition", "rsplit"}
     | {"split", "startswith", "strip"}
 )
-# Calls that query a type and convert nothing.
+# Calls that query a type without converting anything.
 _QUESTIONS = frozenset({"isinstance", "issubdtype", "issubclass", "finfo"})
 
 
@@ -35,7 +35,7 @@ def harmless_nodes(
     """
     roots: list[ast.AST | None] = []
     casting = _casting(nodes)
-    # `np.finfo(np.float32).max` is a number, but `np.finfo(np.float32).dtype` converts others.
+    # `np.finfo(np.float32).max` is a number, but `np.finfo(np.float32).dtype` can convert others.
     converts = {n.value for n in nodes if isinstance(n, ast.Attribute) and n.attr == "dtype"}
     for node in nodes:
         if isinstance(node, (ast.arg, ast.AnnAssign)) and annotations:
@@ -80,7 +80,7 @@ def plain_text(nodes: Sequence[ast.AST]) -> set[ast.AST]:
 
 
 def _is_named(field: ast.Tuple) -> bool:
-    """Tell whether this is a record's field: its name, then its code or its type in C."""
+    """Tell whether this is a record's field: its name, followed by its code or C type."""
     if len(field.elts) < 2:
         return False
     kind = field.elts[1]
@@ -101,7 +101,7 @@ def _with_all_below(roots: Iterable[ast.AST]) -> set[ast.AST]:
 
 
 def _casting(nodes: Sequence[ast.AST]) -> set[ast.AST]:
-    """The nodes that convert a value, themselves or below; `nodes` has parents before children."""
+    """The nodes that convert a value or contain such a node; `nodes` has parents first."""
     found: set[ast.AST] = set()
     for node in reversed(nodes):
         if (isinstance(node, ast.Call) and called_name(node) != "dtype") or any(
@@ -112,7 +112,7 @@ def _casting(nodes: Sequence[ast.AST]) -> set[ast.AST]:
 
 
 def given_away(statement: ast.stmt) -> set[ast.AST]:
-    """Return the nodes of a statement without the targets that it sets, which use nothing."""
+    """Return the nodes of a statement except the targets that it sets, which use nothing."""
     nodes = list(ast.walk(statement))
     targets = [
         node

@@ -87,7 +87,7 @@ def judge(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdi
 
 
 def _paying(task: Task) -> dict[str, float]:
-    """The parts that are worth points: no student reads that a part worth nothing isn't earned."""
+    """The parts that are worth points. Messages don't mention parts that are worth none."""
     return {part: points for part, points in task.parts.items() if points}
 
 
@@ -98,7 +98,7 @@ def _verdict(
     earned: Mapping[str, float] | None = None,
     mistake: str | None = None,
 ) -> Verdict:
-    """A verdict on the task; without `earned` it gives no points."""
+    """A verdict on the task; without `earned` it earns no points."""
     return Verdict(
         task=task.id,
         status=status,
@@ -112,8 +112,8 @@ def _verdict(
 def judge_safely(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
     """Return the verdict, or `could_not_judge` if the task's judge can't read an answer.
 
-    Such a failure is the grader's fault: it earns nothing, isn't a mistake, and an instructor
-    reviews it.
+    Such a failure is the grader's fault: it earns nothing, doesn't count as a mistake, and goes to
+    an instructor.
     """
     try:
         return judge(task, cases, answers)
@@ -125,7 +125,7 @@ def judge_safely(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -
 
 
 def refuse(task: Task, uses: Sequence[Use], allows: Sequence[str] = ()) -> Verdict:
-    """Return the verdict on a solution that uses banned names: no points, whatever it answers.
+    """Return the verdict on a solution that uses banned names: no points, whatever its answers.
 
     `allows` are the names in modules that the lab allows.
     """
@@ -141,7 +141,7 @@ def refuse(task: Task, uses: Sequence[Use], allows: Sequence[str] = ()) -> Verdi
 
 
 def _by_module(names: set[str]) -> list[str]:
-    """The names, with several of one module told together: `torch.distributed (recv, send)`."""
+    """The names, with those of one module grouped: `torch.distributed (recv, send)`."""
     parts: dict[str, list[str]] = {}
     for name in sorted(names):
         module, _, last = name.rpartition(".")
@@ -154,7 +154,7 @@ def _by_module(names: set[str]) -> list[str]:
 
 
 def could_not_judge(task: Task, message: str, status: Status = "could_not_judge") -> Verdict:
-    """Return the verdict on work that wasn't judged: no points, and no mistake either."""
+    """Return the verdict on work that wasn't judged: no points, and no mistake."""
     return _verdict(task, status, message)
 
 
@@ -163,7 +163,7 @@ def judge_answer(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding
     found = _findings(task, case, answer)
     if not answer.beside_solutions:
         return found
-    # Code that ran beside solutions could reveal them in its answer or in an exception.
+    # Code that ran beside solutions could leak them in its answer or in an exception.
     return {part: _without_values(finding, answer) for part, finding in found.items()}
 
 
@@ -180,7 +180,7 @@ def _findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
         return dict.fromkeys(case.parts, _raised(*answer.raised))
     found = task.judge(case, answer)
     if missing := [part for part in case.parts if part not in found]:
-        # A part without a failing finding is earned, so silence would earn it too.
+        # A part without a failing finding is earned, so a missing finding must raise an error.
         raise ValueError(f"the judge of {task.id} has no finding for {', '.join(missing)}")
     if not answer.doubt:
         return found
@@ -202,7 +202,7 @@ def _raised(kind: str, message: str, trace: str) -> Finding:
 def _recognise(task: Task, failed: Sequence[Finding], passed: Sequence[Finding]) -> str | None:
     """The likeliest mistake that explains every failing answer.
 
-    Best is one that also lets pass what passed.
+    A mistake that also explains the answers that passed is preferred.
     """
     if all(finding.follows for finding in failed):
         return None
@@ -235,7 +235,7 @@ def _message(
 def _quotable(text: str) -> str:
     """Text that is safe to quote in a message, since a student's process chose some of it.
 
-    Unpaired surrogates would break each table that they are written to.
+    Unpaired surrogates would break every table that they are written to.
     """
     plain = plain_text(text[:_MAX_QUOTED])
     return plain if len(text) <= _MAX_QUOTED else f"{plain}..."

@@ -1,4 +1,4 @@
-"""Resolves a solution's variables to modules, and lists the names it uses of modules."""
+"""Resolves a solution's variables to modules, and lists the names that it uses from modules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
     "used_of_modules",
 ]
 
-Aliases = dict[str, set[str]]  # what modules, or names in them, each variable is
+Aliases = dict[str, set[str]]  # the modules, or names in modules, that each variable may stand for
 
 
 def add_imports(aliases: Aliases, nodes: Iterable[ast.AST]) -> None:
@@ -36,7 +36,7 @@ def add_imports(aliases: Aliases, nodes: Iterable[ast.AST]) -> None:
 
 
 def add_everything(aliases: Aliases, nodes: Iterable[ast.AST], names: Iterable[str]) -> None:
-    """Add those of the dotted names that `from module import *` brings in, in place."""
+    """Add the dotted names that `from module import *` brings in, in place."""
     modules = {
         node.module
         for node in nodes
@@ -79,7 +79,7 @@ def imported_on_the_way(statement: ast.stmt, nodes: Iterable[ast.AST]) -> Iterat
 def used_of_modules(
     nodes: Sequence[ast.AST], aliases: Aliases, constants: Constants
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the dotted names used of modules, and whether each is part of a longer one."""
+    """Yield the dotted names used from modules, and whether each is part of a longer one."""
     inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:
         if isinstance(node, ast.Call) and node.args:
@@ -94,9 +94,9 @@ def used_of_modules(
 
 
 def read_by_text(nodes: Sequence[ast.AST], aliases: Aliases, constants: Constants) -> Iterator[str]:
-    """Yield the dotted names that texts may name of modules, as by `attrgetter("optim.Adam")`.
+    """Yield the dotted names in modules that texts may spell, as in `attrgetter("optim.Adam")`.
 
-    What such a text is applied to is unknown, so each is combined with every module.
+    The object that such a text is applied to is unknown, so each is combined with every module.
     """
     modules = {whole for wholes in aliases.values() for whole in wholes}
     for node in nodes:

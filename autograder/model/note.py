@@ -8,13 +8,13 @@ from typing import Literal
 __all__ = ["Note", "NoteKind"]
 
 #: `repair`: what was repaired in the notebook; `given`: which given cells were changed; `release`:
-#: the other release it is of; `receipt`: when it arrived; `sandbox`: how its code ran.
+#: that it belongs to another release; `receipt`: when it arrived; `sandbox`: how its code ran.
 NoteKind = Literal["repair", "given", "release", "receipt", "sandbox"]
 
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence for people to read, and the kind that code tells it by."""
+    """A sentence for people to read, and its kind, which code uses instead."""
 
     #: The subject of the sentence.
     kind: NoteKind

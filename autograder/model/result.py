@@ -40,7 +40,7 @@ class Result:
     isolated: bool = True
     #: The lab's release that the submission names; empty if it names none.
     release: str = ""
-    #: Wall time of each task's calls. It differs from run to run, so results are compared without
+    #: Wall time of each task's calls. It differs from run to run, so comparisons of results ignore
     #: it.
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
 
@@ -56,7 +56,7 @@ def result_to_dict(result: Result) -> dict[str, Any]:
 
 
 def result_from_dict(data: Mapping[str, Any]) -> Result:
-    """Return the result that `result_to_dict` made into data."""
+    """Return the result that `result_to_dict` turned into data."""
     light = _shared({name: part for name, part in data.items() if name != "notebook"})
     verdicts = tuple(Verdict(**verdict) for verdict in light["verdicts"])
     light |= {"verdicts": verdicts, "notes": tuple(map(_note, light["notes"]))}
@@ -64,7 +64,7 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
 
 
 def _note(data: Any) -> Note:
-    """Return a note from data; in format 0 of the results folder a note is only its sentence."""
+    """Return a note from data. In format 0 of the results folder a note is only a sentence."""
     if not isinstance(data, str):
         return Note(**data)
     kinds = (kind for start, kind in _KINDS_AT_FORMAT_0.items() if data.startswith(start))
@@ -81,7 +81,7 @@ _KINDS_AT_FORMAT_0: Mapping[str, NoteKind] = {
 
 
 def _shared(data: Any) -> Any:
-    """Return the same data with each text in memory once: a class's results repeat many texts."""
+    """Return the same data with each text in memory once, because a class's results repeat many."""
     if isinstance(data, str):
         return sys.intern(data)
     if isinstance(data, dict):

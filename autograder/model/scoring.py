@@ -16,7 +16,7 @@ from autograder.base.plain_text import one_line
 
 __all__ = ["SANE", "STOCK", "Rules", "Score", "score"]
 
-# How numpy and torch display one number.
+# How numpy and torch display a single number.
 _WRAPPED = re.compile(r"(?:(?:np|numpy)\.\w+|tensor)\(([^,()]+)(?:, dtype=[\w.]+)?\)")
 _UNITTEST_FAILED = re.compile(r"^FAILED \((?:[a-z ]+=\d+(?:, )?)+\)$", re.M)
 _DECIDE = ("error", "stream", "execute_result")
@@ -30,7 +30,7 @@ class Rules:
 
     #: A grade cell that writes anything to stderr earns nothing.
     stderr_costs_all: bool = False
-    #: A last line that shows False, NaN, a negative number, or a number of numpy's or torch's
+    #: A last line that shows False, NaN, a negative number, or a numpy or torch number
     #: earns full marks.
     odd_values_are_full_marks: bool = False
     #: A grade cell that shows no points and doesn't fail earns full marks; otherwise it waits for
@@ -39,7 +39,7 @@ class Rules:
     #: A grade cell that the student deleted waits for manual grading; otherwise it is restored and
     #: run.
     deleted_tests_wait: bool = False
-    #: Students see hidden tests where they are run.
+    #: Students see hidden tests in their feedback.
     show_hidden_tests: bool = False
 
 

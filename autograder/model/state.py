@@ -1,8 +1,8 @@
 """Finds the cell of a notebook after which an exercise is judged.
 
 Several exercises share one notebook, and so one namespace. An exercise is judged on the names as
-they stood at its own cell, so a later cell of another exercise can't replace them. This module
-reads source text and runs nothing.
+they were at its own cell, so a later cell of another exercise can't replace them. This module reads
+source text and runs nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["is_own", "is_stub", "is_written", "later_cells", "order_of", "state_
 def state_of(task: Task, cells: Sequence[RunCell]) -> int:
     """Return the index of the cell after which `task` is judged; -1 if there are no cells.
 
-    It is the last cell, of the exercise's own and the added ones, that sets or changes a name that
-    the exercise defines. A cell that only imports such a name, perhaps to compare an answer with a
-    library's function, counts only if no other cell of these sets it. If none does, it is the last
-    of all other cells that do. If none of those does either, it is the last cell, since names bound
-    in a way that the source doesn't show (as by `exec`) exist at the end.
+    This is the last of the exercise's own and added cells that sets or changes a name that the
+    exercise defines. A cell that only imports such a name, perhaps to compare an answer with a
+    library's function, counts only if no other of these cells sets it. If none of them does, it is
+    the last of all other cells that do. If no cell does, it is the last cell of all, because names
+    bound in a way that the source doesn't show (as by `exec`) exist at the end.
     """
     binding = [cell for cell in cells if _sets(task, cell)]
     written = [cell for cell in binding if not _is_stub(task, cell)]
@@ -58,7 +58,7 @@ def order_of(task: Task, cells: Sequence[RunCell]) -> list[int]:
 
 
 def is_written(task: Task, cells: Sequence[RunCell]) -> bool:
-    """Tell whether some cell defines the exercise's names as more than stubs."""
+    """Tell whether any cell defines the exercise's names as more than stubs."""
     return any(_sets(task, cell) and not _is_stub(task, cell) for cell in cells)
 
 
@@ -69,7 +69,7 @@ def _rank(task: Task, cell: RunCell) -> int:
 
 
 def is_own(task: Task, cell: RunCell) -> bool:
-    """Tell whether a cell is the exercise's own or an added one, not another exercise's."""
+    """Tell whether a cell is the exercise's own or an added one, rather than another exercise's."""
     return cell.kind == "own" or (cell.kind == "solution" and cell.task == task.id)
 
 
@@ -84,7 +84,7 @@ def _setting(task: Task, cell: RunCell) -> Iterator[ast.stmt]:
 
 
 def _only_imports(task: Task, cell: RunCell) -> bool:
-    """Whether imports are all that sets the exercise's names in the cell."""
+    """Whether only imports set the exercise's names in the cell."""
     return all(isinstance(node, ast.Import | ast.ImportFrom) for node in _setting(task, cell))
 
 

@@ -33,7 +33,7 @@ NEEDS: Mapping[Literal["needs_gpu", "needs_isolation"], str] = {
     "needs_isolation": "a machine with Linux namespaces",
 }
 
-# The one place where ids become words: of a verdict's status, a submission's end, or one of these.
+# The one place where ids become words, for a verdict's status, a submission's end, or these.
 _WORDS = {
     "right": "correct",
     "partly": "partially correct",
@@ -63,12 +63,12 @@ def shown(status: str) -> str:
 
 
 def capitalized(words: str) -> str:
-    """Return words as they start a line: `Needs a GPU`."""
+    """Return words capitalised for the start of a line: `Needs a GPU`."""
     return words[:1].upper() + words[1:]
 
 
 def status_of(text: str) -> str:
-    """Return the status id of a table's text, which is words, or an id in format 0.
+    """Return the status id for a table's text, which is in words, or an id in format 0.
 
     Other texts are returned unchanged.
 

@@ -43,9 +43,9 @@ class Budget:
 
     #: Bytes of memory.
     bytes: int
-    #: Further address space, for files mapped to be read.
+    #: Extra address space, for files mapped for reading.
     window_bytes: int = 0
-    #: Whether anything may be written to files.
+    #: Whether the call may write to files.
     files: bool = False
 
 
@@ -62,8 +62,8 @@ class Case:
     #: Whether the case is the same for everybody. Students see a drawn case that they failed, but
     #: never a fixed one.
     fixed: bool = False
-    #: The memory that the kernel allows the call. The probe then takes another argument, `metered`:
-    #: whether to measure too, in order to name a mistake.
+    #: The memory that the kernel allows the call. The probe then takes an extra argument,
+    #: `metered`, which says whether to measure memory too, in order to name a mistake.
     budget: Budget | None = None
 
 
@@ -81,14 +81,14 @@ class Answer:
     busy: bool = field(default=False, kw_only=True)
     #: The questions that the probe asked while it ran, each with its reply.
     asked: tuple[tuple[Any, Any], ...] = ()
-    #: The outcome of the case's budget: `within` it, or `refused` memory by the kernel; `value` is
-    #: then that of a second, metered call without the budget. Empty if no kernel enforced it, and
-    #: only the meter's figures tell.
+    #: The outcome of the case's budget: `within` it, or `refused` memory by the kernel. In the
+    #: second case `value` comes from a second, metered call without the budget. Empty if no kernel
+    #: enforced the budget, so that only the meter's figures count.
     memory: Memory = ""
     #: Why a call that stayed within its budget proves nothing.
     doubt: str = ""
-    #: Bytes that went between a task's ranks over the submission's own network, counted by the
-    #: kernel; None without such a network.
+    #: Bytes that a task's ranks sent over the submission's own network, counted by the kernel; None
+    #: without such a network.
     traffic_bytes: int | None = field(default=None, kw_only=True)
     #: Bytes that each rank wrote, mostly to connections, in no particular order; empty if the
     #: grader may not read them.
@@ -96,8 +96,8 @@ class Answer:
     #: Growth of each rank's memory from before the call until all ranks had returned, in the same
     #: order.
     rank_held_bytes: tuple[int, ...] = field(default=(), kw_only=True)
-    #: Whether reference solutions of other exercises were in the process, so that nothing that came
-    #: back may be shown to students.
+    #: Whether reference solutions of other exercises were in the process, so that students may see
+    #: nothing of the answer.
     beside_solutions: bool = field(default=False, kw_only=True)
 
     @property
@@ -106,14 +106,14 @@ class Answer:
         return bool(self.doubt) and self.memory == "within"
 
     def metered(self, *names: str) -> int | None:
-        """Return the sum of the meter's figures of these names; None if one is missing."""
+        """Return the sum of the meter's figures with these names; None if one is missing."""
         value = self.value if isinstance(self.value, Mapping) else {}
         figures = [value.get(name) for name in names]
         known = [f for f in figures if type(f) is int and abs(f) < 2**63]  # others are forged
         return sum(known) if len(known) == len(names) else None
 
     def breaks_budget(self, metered_bytes: int | None, most_bytes: int) -> bool:
-        """Tell whether the call took too much memory, by the kernel or else by the meter."""
+        """Tell whether the call took too much memory, according to the kernel or else the meter."""
         if self.memory:
             return self.memory == "refused"
         return metered_bytes is None or metered_bytes > most_bytes
@@ -125,18 +125,18 @@ class Finding:
 
     #: Whether the part passes.
     ok: bool
-    #: For the student: what was expected and what came back. Shown for drawn cases only.
+    #: For the student: what was expected and what was returned. Shown only for drawn cases.
     said: str = ""
-    #: The ids of all mistakes that would have produced this very answer.
+    #: The ids of all mistakes that would have produced exactly this answer.
     mistakes: tuple[str, ...] = ()
-    #: The ids of mistakes that would have failed where this answer passes.
+    #: The ids of mistakes that would have failed this case, which the answer passes.
     not_made: tuple[str, ...] = ()
-    #: Why a measured figure can't be believed; the part then can't be judged.
+    #: Why a measured figure can't be trusted; the part then can't be judged.
     doubt: str = ""
     #: The points that a part still earns if it isn't ok.
     points: float = 0.0
-    #: Whether the answer tells too little to name one of its mistakes: it fits each of them, but
-    #: only another answer can show which one it is.
+    #: Whether the answer says too little to name one of its mistakes: it fits all of them, and only
+    #: another answer can show which one was made.
     follows: bool = False
 
 
@@ -153,16 +153,15 @@ class Task:
     parts: Mapping[str, float]
     #: The names that the student defines.
     defines: tuple[str, ...]
-    #: The name of a function in `peakmem.probes.labNN`; empty if the answer is what a cell of the
-    #: notebook shows.
+    #: The name of a function in `peakmem.probes.labNN`; empty if a cell's output is the answer.
     probe: str
     #: Draws the cases from a random generator.
     cases: Callable[[np.random.Generator], list[Case]]
     #: Judges an answer that has a value: a finding for each part of the case.
     judge: Callable[[Case, Answer], Mapping[str, Finding]]
-    #: The sentence that a student reads, by mistake id, likeliest mistake first.
+    #: The sentence that a student reads, by mistake id, most likely mistake first.
     mistakes: Mapping[str, str] = field(default_factory=dict)
-    #: What the solution may not use.
+    #: The names that the solution may not use.
     ban: Ban = NOTHING_BANNED
     #: Makes the function that replies to the probe's questions, if it asks any.
     ask: Callable[[Case], Callable[[Any], Any]] | None = None
@@ -171,12 +170,12 @@ class Task:
     trust: Literal["value", "measured"] = "value"
     #: Whether it can be judged only on a GPU.
     needs_gpu: bool = False
-    #: Whether the probe starts processes that talk to each other, in the sandbox over a network of
-    #: the submission's own: as many as each case's input `world`. A budget holds for each of them.
+    #: Whether the probe starts `world` processes that talk to each other, in the sandbox over the
+    #: submission's own network. A case's input gives `world`. A budget holds for each process.
     ranks: bool = False
     #: Whether it lies beyond the core, so that a course may count it as a bonus or leave it out.
     stretch: bool = False
-    #: Time for one call of the probe.
+    #: The time limit for one call of the probe.
     seconds: float = 10.0
 
     @property
@@ -202,7 +201,7 @@ class Lab:
     name: str
     #: The tasks, in the notebook's order.
     tasks: tuple[Task, ...]
-    #: Modules that hold this lab's answers, which can't be imported in the sandbox.
+    #: Modules that contain this lab's answers, and can't be imported in the sandbox.
     hides: tuple[str, ...] = ()
     #: Modules, or names in modules, that its solutions may use beyond `autograder.model.allowed`,
     #: such as those that its given cells import from peakmem.

@@ -99,16 +99,16 @@ def read_assignment(name: str, course: Course) -> Assignment:
 
 @lru_cache(maxsize=32)
 def _sheet(path: Path, course: Course, *_versions: tuple[int, int]) -> Sheet:
-    """Read a notebook. `_versions` tell when the file or the settings have changed."""
+    """Read a notebook. `_versions` change if the file or the settings do."""
     with _without_grammars():
-        import nbformat  # the course's own labs don't need it
+        import nbformat  # late, because the course's own labs don't need it
 
     try:
-        with warnings.catch_warnings(action="ignore"):  # nbformat warns of ids that it generates
+        with warnings.catch_warnings(action="ignore"):  # nbformat warns about ids that it generates
             source = nbformat.read(path, as_version=4)
             _refuse_what_cannot_be_graded(source)
             tests, release = _generated(source, course)
-    except Exception as error:  # nbgrader and nbformat raise many kinds
+    except Exception as error:  # nbgrader and nbformat raise many types
         raise ValueError(f"{path} cannot be graded: {_first_line(error)}") from error
     shown = {name: text for name, text, _ in _marked(release)}
     questions = tuple(_question(*cell, shown) for cell in _marked(tests))
@@ -119,7 +119,7 @@ def _sheet(path: Path, course: Course, *_versions: tuple[int, int]) -> Sheet:
 
 @contextmanager
 def _without_grammars() -> Iterator[None]:
-    """Skip an optional package whose import takes two seconds.
+    """Skip an optional package that takes two seconds to import.
 
     nbformat imports jsonschema, which imports rfc3987_syntax if installed, to check strings that a
     schema declares as IRIs. The notebook schema declares none.

@@ -18,7 +18,7 @@ _PART = "part"  # key in a heading's metadata: the name of the notebook that fol
 
 
 def full_name(notebook: str, grade_id: str, *, alone: bool) -> str:
-    """Return a cell's name within its assignment; `alone` if that has a single notebook."""
+    """Return a cell's name within its assignment; `alone` if the assignment has one notebook."""
     return grade_id if alone else f"{notebook}/{grade_id}"
 
 

@@ -1,7 +1,7 @@
 """Shows a student's cells with the instructor's points, made safe.
 
-Each cell is rebuilt. Its text and its safe outputs come from the student; nbgrader's metadata,
-which hold the points, come from the source notebook. So no student's metadata reach a gradebook.
+Each cell is rebuilt. Its text and its sanitised outputs come from the student; nbgrader's metadata,
+with the points, comes from the source notebook. So no student's metadata reaches a gradebook.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def marks_of(cell: Mapping[str, Any]) -> Json:
 def graded_notebook(result: Result, source: Mapping[str, Any]) -> Json:
     """Return the notebook of `result` as nbformat 4 JSON, with the nbgrader metadata of `source`.
 
-    Of several cells with one grade_id, the first gets the metadata. A question without a cell (one
-    that was deleted, or whose submission was never graded) gets an empty cell at the end, so that
-    an instructor can still give points for it.
+    If several cells have the same grade_id, the first gets the metadata. A question without a cell
+    (because it was deleted, or the submission was never graded) gets an empty cell at the end, so
+    that an instructor can still give points for it.
     """
     marks = {m["grade_id"]: (m, cell) for cell in source["cells"] if (m := marks_of(cell))}
     cells: list[Json] = []
@@ -63,7 +63,7 @@ def _rebuilt(old: Mapping[str, Any], mark: Json | None) -> Json:
         if attachments:
             cell["attachments"] = attachments
         return cell
-    # nbconvert would render a raw cell as HTML; as a code cell it is only text.
+    # nbconvert would render a raw cell as HTML; a code cell is only text.
     cell = _cell("code", text, mark)
     outputs = old.get("outputs")
     if isinstance(outputs, list):
@@ -90,7 +90,7 @@ def _attachments(value: object) -> dict[str, dict[str, str]]:
 
 
 def _escaped(reason: str) -> str:
-    """The reason as Markdown that renders as plain text, since it may quote a student."""
+    """The reason as Markdown that renders as plain text, because it may quote a student."""
     text = " ".join(plain_text(reason).split())
     return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|~$" else c for c in text).translate(
         {ord("<"): "&lt;", ord("&"): "&amp;"}

@@ -37,10 +37,10 @@ __all__ = [
 
 # Letters and digits, and the other characters of student numbers, e-mail addresses and Moodle ids.
 _STUDENT = re.compile(r"\w(?:[\w.@ -]{0,98}[\w.@-])?")
-# A file system takes 255 bytes, and files are named after students: `.<id>.entry.<16 digits>`.
+# File systems allow names of 255 bytes, and files include the id: `.<id>.entry.<16 digits>`.
 _STUDENT_BYTES = 200
 _OTHER_LAB = re.compile(r"lab\d\d_\w+")
-# Hidden files and folders that programs leave behind; no student submits them.
+# Hidden files and folders that programs leave behind; students don't submit them.
 _OF_PROGRAMS = re.compile(
     r"\._.+|\.(DS_Store|ipynb_checkpoints|git\w*|hg|svn|idea|vscode|directory|localized|keep|"
     r"AppleDouble|Spotlight-V100|fseventsd|Trash[\w-]*|nfs[0-9a-f]+|snapshots?|zfs)"
@@ -48,7 +48,7 @@ _OF_PROGRAMS = re.compile(
 
 
 def is_student_id(name: str) -> bool:
-    """Tell whether a folder of this name is a student's: letters, digits, spaces and . _ - @.
+    """Tell whether a folder name can be a student's id: letters, digits, spaces and . _ - @.
 
     It has at most 100 characters, and 200 bytes in UTF-8.
 
@@ -65,10 +65,10 @@ def find_submissions(
 
     `labs` are the names of all labs of the course.
 
-    The list has every entry of `submitted`, except files that programs hide there and students who
+    The list has every entry of `submitted`, except hidden files of programs and students who
     submitted only other labs. It includes entries that aren't plain notebooks, so that reading
     quarantines them with a reason and no work is silently skipped. A folder whose name can't be a
-    student's id is listed under a made-up one.
+    student's id is listed under a made-up id.
 
     Raises NotADirectoryError if `submitted` isn't a folder.
     """
@@ -147,9 +147,8 @@ def open_folder(path: Path) -> Iterator[int]:
 def read_handed(path: Path, names: Sequence[str]) -> dict[str, bytes]:
     """Return the bytes of a student's notebooks of these names.
 
-    `path` is one that `find_submissions` listed. If only some of several notebooks are missing, and
-    no other notebook is in their place, the rest is returned. Raises Quarantine as
-    `read_submission` does.
+    `path` comes from `find_submissions`. If only some of several notebooks are missing, and no
+    other notebook is in their place, returns the rest. Raises Quarantine as `read_submission` does.
     """
     found: dict[str, bytes] = {}
     missing: list[Missing] = []
@@ -230,9 +229,10 @@ def _made_up_id(name: str) -> str:
 
 
 def _submitted_others_only(entry: os.DirEntry[str], lab: str, labs: Collection[str]) -> bool:
-    """Whether a student's folder holds other labs, and nothing that may be this one.
+    """Whether a student's folder holds other labs, and nothing that could be this lab.
 
-    A folder with this lab's number may be: its name can be misspelt. So may one that can't be read.
+    A folder with this lab's number could be, if its name is misspelt; so could a folder that can't
+    be read.
     """
     if not entry.is_dir(follow_symlinks=False):
         return False

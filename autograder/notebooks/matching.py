@@ -1,4 +1,4 @@
-"""Matches each of a student's cells to the released cell that it is, or answers."""
+"""Matches each of a student's cells to the released cell that it copies or answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAB_ID = re.compile(r"lab\d\d-")
 
 
 def match(release: Release, cells: Sequence[Cell], notes: list[Note]) -> list[Released | None]:
-    """Return, for each of the student's cells, the released cell that it is or answers."""
+    """Return, for each of the student's cells, the released cell that it copies or answers."""
     by_grade_id = {r.cell.grade_id: r for r in release.cells if r.cell.grade_id}
     by_id = {r.cell.id: r for r in release.cells if r.cell.id}
     found = [by_grade_id.get(c.grade_id or "") or by_id.get(c.id or "") for c in cells]
@@ -60,7 +60,7 @@ def _find_by_names(
         known = found[i]
         if cell.kind == "code" or (known and known.role != "solution"):
             continue
-        # A code cell turned into text: by mistake, or set aside while another one answers.
+        # A code cell turned into text: by mistake, or because another cell answers.
         answered = _answered(solutions, cell) if known is None else []
         if answered and _is_code(cell.source):
             known = answered[0]
@@ -85,7 +85,7 @@ def _is_code(source: str) -> bool:
 def refuse_strangers(
     release: Release, cells: Sequence[Cell], found: Sequence[Released | None]
 ) -> None:
-    """Raise Quarantine if the cells are another lab's, or if none belongs to this lab."""
+    """Raise Quarantine if the cells belong to another lab, or if none belongs to this lab."""
     own = {r.cell.grade_id.partition("-")[0] for r in release.cells if r.cell.grade_id}
     foreign: list[str] = []
     belonging = 0

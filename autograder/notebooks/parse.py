@@ -15,12 +15,12 @@ from autograder.model.submission import Quarantine
 
 __all__ = ["MAX_FILE_BYTES", "Cell", "Kind", "parse_notebook"]
 
-MAX_FILE_BYTES = 20 * 2**20  # in memory it may take four times as much
-# Parsed JSON needs most memory for small lists and dicts, about 200 bytes each.
+MAX_FILE_BYTES = 20 * 2**20  # it may take four times as much memory
+# Small lists and dicts take most of parsed JSON's memory, about 200 bytes each.
 _MAX_CONTAINERS = 400_000
 _MAX_CELLS = 2_000
-# Characters of all cells together, as JSON writes them. Some characters cost a thousand bytes in
-# Python's syntax tree. The labs' solved notebooks have up to 70,000.
+# Characters of all cells together, as in JSON. Some characters cost a thousand bytes in Python's
+# syntax tree. The labs' solved notebooks have up to 70,000.
 _MAX_SOURCE = 200_000
 
 _CELL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -58,8 +58,8 @@ class Cell:
 def parse_notebook(raw: bytes) -> tuple[list[Cell], list[Note], Any]:
     """Return the notebook's cells, notes about its oddities, and its metadata.
 
-    Reads nbformat 4 and 3, and normalises every line end to a newline. The metadata are returned
-    as found, of any type. Raises Quarantine, saying what the file is instead, if it isn't a
+    Reads nbformat 4 and 3, and normalises every line end to a newline. Returns the metadata as
+    found, whatever its type. Raises Quarantine, saying what the file is instead, if it isn't a
     notebook.
     """
     if not raw.strip():
@@ -177,7 +177,7 @@ def _cell(entry: Any) -> Cell | None:
 
 
 def _text(value: Any) -> str | None:
-    """A multi-line string of nbformat (one string, or a list of lines); None if it isn't one."""
+    """The text of an nbformat string, which may be a list of lines; None for anything else."""
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         value = "".join(value)
     if not isinstance(value, str):

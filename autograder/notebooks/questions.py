@@ -1,6 +1,6 @@
-"""Reads from the instructor's built notebook what a lab gives points for.
+"""Reads a lab's questions and their points from the instructor's built notebook.
 
-Points come only from here; a student's notebook decides nothing about them.
+Points come only from here; a student's notebook can't change them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
     "source_notebooks",
 ]
 
-_MARKER = re.compile(r"(BEGIN|END) [A-Z]")  # around a region that the release leaves out
+_MARKER = re.compile(r"(BEGIN|END) [A-Z]")  # around a region that isn't released
 _HEADING = re.compile(r"^#{1,6}\s+(?P<title>.+?)\s*(\((?P<asks>[^()]*)\))?\s*$", re.MULTILINE)
 _KIND = re.compile(r"(core|stretch),")  # starts the brackets in an exercise's heading
 
@@ -35,16 +35,16 @@ _KIND = re.compile(r"(core|stretch),")  # starts the brackets in an exercise's h
 class Question:
     """One cell of a lab that earns points."""
 
-    #: nbgrader's grade_id: a task's, or a manual answer's. In an assignment of several notebooks
-    #: the notebook's name precedes it.
+    #: nbgrader's grade_id, of a task or of a manual answer. In an assignment with several
+    #: notebooks the notebook's name precedes it.
     id: str
     #: The heading above it, without the text in brackets.
     title: str
-    #: The most points it gives.
+    #: Its maximum points.
     points: float
     #: Whether an instructor grades it manually.
     is_manual: bool
-    #: Whether it lies beyond the lab's core: the heading's brackets start with `stretch`, as in
+    #: Whether it is outside the lab's core: the heading's brackets start with `stretch`, as in
     #: `(stretch, 2 points, 15 minutes)`.
     is_stretch: bool = False
 
@@ -110,7 +110,7 @@ def questions_in(notebook: Mapping[str, Any]) -> tuple[Question, ...]:
         source = "".join(cell["source"])
         marks = cell["metadata"].get("nbgrader", {})
         if cell["cell_type"] == "markdown" and not marks.get("solution"):
-            # Only a task's first line is read: the text below may be for its graders only.
+            # Reads only a task's first line, because the text below may be just for its graders.
             text = source.strip().partition("\n")[0] if marks.get("task") else source
             headings = [h for h in _HEADING.finditer(text) if not _MARKER.match(h["title"])]
             title = headings[-1]["title"] if headings else title

@@ -1,7 +1,7 @@
 """Redacts the lines of hidden tests from what students are shown.
 
 Hidden tests run in the student's process, so a determined student can read them there. Redaction
-covers what an honest run shows of them: a traceback's lines, and lines that quote them.
+covers only what an honest run shows of them: lines of tracebacks, and lines that quote them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def without(hidden: Collection[str], text: str) -> str:
 
 
 def withheld(outputs: Sequence[Mapping[str, Any]], hidden: Collection[str], own: str) -> list[Json]:
-    """Return a cell's outputs without the lines of `hidden`, except those the student wrote too.
+    """Return a cell's outputs without lines of `hidden`, except lines that the student wrote too.
 
     A traceback loses every frame that shows a hidden line, however short.
     """

@@ -23,12 +23,12 @@ __all__ = [
     "task_of",
 ]
 
-# Definitions at the start of a line, found by pattern so that cells with a syntax error count too.
+# Definitions at the start of a line, found by pattern so that cells with syntax errors count.
 _DEFINITION = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 
-#: `given`: locked, restored as released. `check`: given and graded; a lab's never run. `solution`:
-#: the code of an exercise. `answer`: graded manually. `free`: given, but students may edit it.
+#: `given`: locked, restored as released. `check`: given and graded; in a lab, never run.
+#: `solution`: the code of an exercise. `answer`: graded manually. `free`: given, but editable.
 Role = Literal["given", "check", "solution", "answer", "free"]
 
 
@@ -42,7 +42,7 @@ class Released:
     json: Mapping[str, Any]
     #: The cell, parsed.
     cell: Cell
-    #: What it is for.
+    #: Its role.
     role: Role
     #: The names that a solution cell's stub defines.
     names: frozenset[str] = frozenset()
@@ -70,7 +70,7 @@ class Release:
     cells: tuple[Released, ...]
     #: Its metadata.
     metadata: Mapping[str, Any]
-    #: Whether a cell answers the exercise that its ids name, whatever else it defines.
+    #: Whether a cell answers the exercise that its ids name, whatever it defines.
     trusts_ids: bool = False
 
 

@@ -1,15 +1,15 @@
-"""Restores a notebook to the release's given cells, and keeps everything the student wrote.
+"""Restores the release's given cells in a notebook, and keeps everything the student wrote.
 
-The release alone decides which cells are given, which are graded, and for how many points. A
-student's metadata only help to match cells:
+Only the release decides which cells are given, which are graded, and for how many points. A
+student's metadata only helps to match cells:
 
 1. by nbgrader's grade_id, then by nbformat's cell id, then by a source equal to the released one;
 2. code that defines the names an exercise asks for answers that exercise, whatever its ids are.
 
-Cells stay in the student's order, since that is the order in which the student ran the notebook. A
-deleted given cell returns to its place: after the cell that it follows in the release, and before
-all cells that it precedes. A changed given cell is restored, and the student's version follows it
-as text or as a raw cell that doesn't run, so no work is lost. If that version defines what an
+Cells stay in the student's order, because the student ran the notebook in that order. A deleted
+given cell returns to its place: after the cell that it follows in the release, and before all cells
+that it precedes. A changed given cell is restored, and the student's version follows it as text or
+as a raw cell that doesn't run, so no work is lost. If that version defines the names that an
 exercise asks for, it runs as the exercise's solution.
 """
 
@@ -43,7 +43,7 @@ class _Slot:
     run: Literal["given", "check", "solution", "own"] | None = None
     #: The released cell of the exercise that it answers.
     answers: Released | None = None
-    #: Whether the student deleted it, where that matters later.
+    #: Whether the student deleted it, if that matters later.
     deleted: bool = False
 
 
@@ -52,7 +52,7 @@ def restore(
 ) -> tuple[dict[str, Any], tuple[RunCell, ...], list[Note]]:
     """Return the notebook to be graded as nbformat 4.5 JSON, the cells that run, and notes.
 
-    Raises Quarantine if the cells are another lab's, or if none belongs to this lab.
+    Raises Quarantine if the cells belong to another lab, or if none belongs to this lab.
     """
     notes: list[Note] = []
     found = match(release, cells, notes)
@@ -67,7 +67,7 @@ def restore(
 def _place(
     cells: Sequence[Cell], found: Sequence[Released | None], idle: set[str], notes: list[Note]
 ) -> list[_Slot]:
-    """The student's cells in their order, with given cells as they were released.
+    """The student's cells in order, with given cells as released.
 
     `idle` are the sources of cells that never run.
     """
@@ -117,7 +117,7 @@ def _bearers(cells: Sequence[Cell], found: Sequence[Released | None]) -> dict[in
         same = [i for i in at if is_same(cells[i], released)]
         other = [i for i in at if i not in same]
         if released.test is not None:
-            bears[(same or other)[-1]] = released  # most names that it tests are defined by then
+            bears[(same or other)[-1]] = released  # by then, most names that it tests are defined
         elif released.restored:
             bears[(same or other)[0]] = released
         elif released.role == "solution":
@@ -173,7 +173,7 @@ def _position(slots: Sequence[_Slot], index: int) -> int:
 
 
 def _leave_out_stubs(slots: Sequence[_Slot], notes: list[Note]) -> None:
-    """Skip an untouched stub if another cell answers its exercise, and note repeated answers."""
+    """Skip an unedited stub if another cell answers its exercise, and note repeated answers."""
     written: dict[int, list[_Slot]] = {}
     for slot in slots:
         if slot.answers and not _is_untouched(slot):

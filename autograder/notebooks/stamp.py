@@ -1,10 +1,11 @@
-"""Records in a built notebook what it was built from, so that edits are noticed.
+"""Records in a built notebook what it was built from, to detect edits.
 
 The build writes a digest of the cells into the notebook's metadata, which JupyterLab keeps when it
-saves. While the cells match the digest, nobody has edited the notebook; while the source matches
-it, the notebook is up to date. It is one digest of all cells because the release carries it too,
-and a digest of each cell would let a short answer be guessed. Notebooks are nbformat 4 JSON here,
-as plain dicts or as nbformat reads them: grading avoids nbformat, whose import takes 0.7 s.
+saves. As long as the cells match the digest, nobody has edited the notebook; as long as the source
+matches it, the notebook is up to date. There is a single digest of all cells because the release
+contains it too, and a digest of each cell would let students guess short answers. Notebooks are
+nbformat 4 JSON here, as plain dicts or as nbformat reads them: grading avoids nbformat, whose
+import takes 0.7 s.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ __all__ = [
     "write_record",
 ]
 
-# The cell metadata that a source keeps, in its order; see `cell_metadata_filter` in a source. All
-# other metadata are JupyterLab's display state.
+# The cell metadata that a source keeps, in order; see `cell_metadata_filter` in a source. All other
+# metadata is JupyterLab's display state.
 KEPT = ("tags", "slideshow", "nbgrader")
 
 
@@ -38,7 +39,7 @@ def content(cell: Mapping[str, Any]) -> dict[str, Any]:
     """Return a cell's type, text, metadata of KEPT and pasted pictures, without outputs."""
     return {
         "cell_type": cell["cell_type"],
-        "source": "".join(cell["source"]).rstrip(),  # JSON may have it as lines
+        "source": "".join(cell["source"]).rstrip(),  # JSON may have a list of lines
         "metadata": {key: cell["metadata"][key] for key in KEPT if cell["metadata"].get(key)},
         "attachments": cell.get("attachments") or {},
     }
@@ -64,7 +65,7 @@ def recorded(notebook: Mapping[str, Any]) -> str | None:
 def release_version(notebook: Mapping[str, Any]) -> str:
     """Return a released notebook's version, such as 0.1.0+1f2e3d4c.
 
-    It is the library's version and the start of the digest of the notebook's cells.
+    It consists of the library's version and the start of the digest of the notebook's cells.
     """
     return f"{peakmem.__version__}+{digest(notebook)[:8]}"
 
@@ -81,7 +82,7 @@ def stated_release(submitted: Any) -> str:
 
 
 def release_note(submitted: Any, release: Mapping[str, Any]) -> list[Note]:
-    """Return a note if a submission names another release than this one.
+    """Return a note if a submission names a different release from this one.
 
     `submitted` is as in `stated_release`.
     """

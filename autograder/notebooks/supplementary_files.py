@@ -1,8 +1,8 @@
-"""Reads the files that students submit beside the notebooks, such as a CSV or a helper module.
+"""Reads the files that students submit with the notebooks, such as a CSV or a helper module.
 
-nbgrader copies them next to the notebook that it runs, and then the instructor's files over them.
-Here they are read within bounds (plain files only, no links), and placed only in the sandbox's
-working directory.
+nbgrader copies them next to the notebook that it runs, and then copies the instructor's files over
+them. Here they are read within bounds (plain files only, no links), and placed only in the
+sandbox's working directory.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ def read_beside(
     """Return the files in the folder of the notebook `path` by relative path, and remarks.
 
     Leaves out notebooks, hidden files, names that match `ignored`, and files with the name of a
-    `given` file, which the course provides. If there are too many files, or too many bytes in them,
-    none is returned. The remarks say which other files weren't read, and which given files differ
-    from the student's.
+    `given` file, which the course provides. If there are too many files or bytes, returns no files.
+    The remarks say which other files weren't read, and which given files differ from the student's.
 
     Raises Quarantine if the folder doesn't exist or is a link.
     """
@@ -43,7 +42,7 @@ def read_beside(
 
 
 class _TooMuch(Exception):
-    """The folder holds more than is read; the message says how much."""
+    """The folder holds more than may be read; the message says how much."""
 
 
 class _Reading:
@@ -52,7 +51,7 @@ class _Reading:
     def __init__(self, given: Mapping[str, Path], ignored: tuple[str, ...]) -> None:
         self._given, self._ignored = given, ignored
         self._given_folders = {str(up) for name in given for up in Path(name).parents}
-        self._known = self._given_folders | set(given)  # copies of these don't count as more files
+        self._known = self._given_folders | set(given)  # copies of these don't count as extra files
         self._files: dict[str, bytes] = {}
         self._odd: list[str] = []
         self._replaced: list[str] = []
@@ -93,7 +92,7 @@ class _Reading:
                 self._read_one(folder, name, path, depth)
             else:
                 self._odd.append(f"{path!a} (its name)")
-        except OSError as error:  # not readable, or replaced meanwhile
+        except OSError as error:  # unreadable, or replaced meanwhile
             self._odd.append(f"{path} ({error.strerror})")
 
     def _read_one(self, folder: int, name: str, path: str, depth: int) -> None:
@@ -119,7 +118,7 @@ class _Reading:
             os.close(opened)
 
     def _read_file(self, folder: int, name: str, path: str) -> None:
-        # Opened without waiting, since it may have been replaced by a pipe meanwhile.
+        # Opened without blocking, because a pipe may have replaced the file meanwhile.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
         opened = os.open(name, flags, dir_fd=folder)
         with os.fdopen(opened, "rb") as file:

@@ -13,7 +13,7 @@ from autograder.platforms.demands import Demands
 __all__ = ["Known", "Workers"]
 
 Known = Mapping[str, Any]  # the scheduler's information on workers, by address
-_NOBODY = 120.0  # seconds that the cluster may be without any worker
+_NOBODY = 120.0  # seconds that the cluster may have no workers
 
 
 class Workers:
@@ -67,9 +67,9 @@ class Workers:
         return {"GPU": 1} if on_gpus else None
 
     def _ask(self, known: Known) -> None:
-        """Have each new worker check its machine, before it gets its first item.
+        """Make each new worker check its machine before it gets its first item.
 
-        A worker whose environment lacks the grader ends at this point: Dask can't load it there.
+        A worker whose environment lacks the grader ends at this point, because Dask can't load it.
         """
         for gone in self._lacks.keys() - known.keys():
             del self._lacks[gone]

@@ -49,7 +49,7 @@ class Collected:
     renamed: dict[str, str] = field(default_factory=dict)
     #: Files that were kept aside, and why.
     aside: dict[str, str] = field(default_factory=dict)
-    #: Those of them whose sender isn't a known student of the roster.
+    #: The files among these whose sender isn't a known student on the roster.
     unknown: set[str] = field(default_factory=set)
     #: Files that couldn't be read, and why. They remain only in the download.
     unread: dict[str, str] = field(default_factory=dict)
@@ -136,10 +136,10 @@ class _Students:
         return "", f"{_told(sender)} is not on the roster"
 
     def only(self, senders: Collection[Sender]) -> Sender | None:
-        """Return the one of these senders who is the student that all may be; None if unclear.
+        """Return the one sender who is the student that all of them may be; None if unclear.
 
-        A name that fits without its group's part is weaker than any other match: on some platforms
-        students choose the name that is shown.
+        A name that matches only without its group's part is weaker than any other match, because on
+        some platforms students choose the displayed name.
         """
         if len(senders) > 1:
             senders = [s for s in senders if self._by_number(s) or self._by_id(s) or self._full(s)]
@@ -175,7 +175,7 @@ def _names(student: Student) -> set[str]:
 
 
 def _letters(name: str) -> str:
-    """A name without case, accents, blanks and punctuation, as Canvas writes it."""
+    """A name as Canvas writes it, without capitals, accents, blanks and punctuation."""
     plain = unicodedata.normalize("NFKD", name).casefold()
     return "".join(c for c in plain if c.isalnum())
 
@@ -201,7 +201,7 @@ def _stem(upload: Upload) -> str:
 
 
 class _Collecting:
-    """Writes the files of one download, and records what became of each."""
+    """Writes the files of one download, and records what happened to each."""
 
     def __init__(self, name: str, lab: str, submitted: Path, folder: Path) -> None:
         self.name, self.lab, self.submitted, self.folder = name, lab, submitted, folder
@@ -276,7 +276,7 @@ class _Collecting:
         self.log.append(tuple(map(cell_text, line)))  # as it is read back
 
     def write_log(self) -> None:
-        """Add what became of each file to the log, once for each file and place."""
+        """Add what happened to each file to the log, once for each file and place."""
         path = self.folder / _LOG
         drop_drafts(self.folder)
         with locked(self.folder):

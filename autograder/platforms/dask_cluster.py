@@ -1,9 +1,9 @@
 """Grades on the workers of a Dask cluster that is already running.
 
 Only this module, `cluster_workers` and `dask_worker` use Dask. Results are on disk before a task
-returns, in a folder that all machines see at one path, so losing the scheduler loses no grades. The
-messages hold the course's secret: use a cluster of your own, and TLS (an address `tls://...`) on a
-network that isn't yours.
+returns, in a folder that all machines see at the same path, so losing the scheduler loses no
+grades. The messages contain the course's secret, so use your own cluster, and TLS (an address
+`tls://...`) on a network that isn't yours.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _connected(address: str) -> Iterator[Client]:
 
 @dataclass
 class _Flight(Generic[Item]):
-    """One item on its way to one of several workers; a second copy is a flight of its own."""
+    """One item on its way to one of several workers; a second copy is a separate flight."""
 
     #: The item.
     item: Item
@@ -199,7 +199,7 @@ class _Run(Generic[Item, Outcome]):
                 self._launch(flight.item, idle)
 
     def _relaunch_stranded(self, fit: Known) -> None:
-        """Submit items again if all workers that were allowed to take them have left."""
+        """Submit items again if all workers that could take them have left."""
         for future, flight in list(self._flights.items()):
             if fit and not flight.allowed & fit.keys():
                 self._cancel(future)

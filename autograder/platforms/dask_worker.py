@@ -1,7 +1,7 @@
-"""Runs on a Dask worker: handles each item in a process of its own, kept between items.
+"""Runs on a Dask worker: handles each item in a separate process, kept between items.
 
-The process is made and guarded as in `base.pool`, so whatever kills it doesn't kill the Dask
-worker.
+The process is created and guarded as in `base.pool`, so anything that kills it doesn't kill the
+Dask worker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads downloads from Canvas, Moodle and Gradescope as they come.
+"""Reads unmodified downloads from Canvas, Moodle and Gradescope.
 
 Each platform names the files of a download in its own way:
 
@@ -122,7 +122,7 @@ def _files_of_folder(folder: Path) -> _Files:
 
 
 def _files_of_zip(archive: zipfile.ZipFile) -> _Files:
-    """The entries by name; of several with one name, all but the last get a number."""
+    """The entries by name; if several have the same name, all but the last get a number."""
     files: dict[str, Callable[[], bytes]] = {}
     seen: Counter[str] = Counter()
     for entry in reversed(archive.infolist()):
@@ -183,7 +183,7 @@ def _of_canvas(files: _Files) -> Download:
     uploads = []
     for path, read in files.items():
         parts = PurePosixPath(path).parts
-        # The first, since a student names all that lies in a folder of that student's.
+        # The first, because students choose all names within their own folders.
         match = next(filter(None, map(_CANVAS.fullmatch, parts)), None)
         if match and not any(_MOODLES in part for part in parts[:-1]):
             sender = Sender(match["name"], f"{match['name']}_{match['user']}", match["user"])

@@ -1,7 +1,7 @@
 """Writes a result as the results.json that Gradescope reads.
 
 The format is Gradescope's "Autograder Specifications" (gradescope-autograders.readthedocs.io). All
-texts are declared as plain text, cleaned of everything that a terminal or a browser would act on,
+texts are declared as plain text, cleaned of anything that a terminal or a browser would act on,
 bounded in length, and free of spreadsheet formulas.
 """
 
@@ -100,7 +100,7 @@ def _summary(
     result: Result, questions: Sequence[Question], tests: Sequence[dict[str, Any]]
 ) -> list[str]:
     if result.end != "graded":
-        # Why the grader broke is for instructors, who see its output.
+        # The reason is for instructors, who see the grader's output.
         reason = [result.reason] if result.end == "quarantined" else []
         return [_ENDS[result.end], *reason, *map(str, result.notes)]
     judged = sum(test.get("max_score", 0.0) for test in tests)

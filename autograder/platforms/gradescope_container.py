@@ -2,7 +2,7 @@
 
 `run_autograder` of the zip made by `autograder gradescope` starts it as root, with the folder that
 holds source/, submission/, results/ and grader/. If the container allows namespaces, the code runs
-in the usual sandbox; otherwise it runs as a user of its own, and the result says so. If neither is
+in the usual sandbox; otherwise it runs as its own user, and the result says so. If neither is
 possible, nothing runs.
 """
 
@@ -96,7 +96,7 @@ def grade_one(base: Path, lab: str, course: Course) -> Result:
 
 
 def student_id(metadata: Path) -> str:
-    """Return a student id made of Gradescope's user ids, the same for each attempt."""
+    """Return a student id made from Gradescope's user ids, the same for each attempt."""
     try:
         users = json.loads(metadata.read_bytes())["users"]
         ids = sorted(int(user["id"]) for user in users)

@@ -1,9 +1,9 @@
 """Makes the zip to upload to Gradescope as a lab's autograder.
 
-It holds the library and the grader as wheels, the lab's released and source notebooks, and the
-lab's own secret, which is derived from the course's. The course's secret stays here: a reader of
-the zip can draw this lab's cases on Gradescope, and nothing else. The zip is for instructors only,
-because it holds the tasks and their answers.
+It contains the library and the grader as wheels, the lab's released and source notebooks, and the
+lab's own secret, which is derived from the course's. The course's secret isn't in it, so that a
+reader of the zip can draw only this lab's cases on Gradescope. The zip is for instructors only,
+because it contains the tasks and their answers.
 """
 
 from __future__ import annotations

@@ -37,9 +37,9 @@ Row = dict[str, str]
 def audit(out: OutFolder) -> list[str]:
     """Return a sentence for each gap in `out`; empty if every submission is complete.
 
-    Every submission that was read needs a row for each question in grades.csv, the same scores in
-    the gradebook, and a complete feedback page. Rows of a submission that was never read are
-    reported too.
+    Every submission that was taken in needs a row for each question in grades.csv, the same scores
+    in the gradebook, and a complete feedback page. Rows of a submission that was never taken in are
+    also reported.
     """
     submissions = taken(out)
     if not submissions:
@@ -102,7 +102,7 @@ def _rows(out: OutFolder) -> dict[SubmissionKey, list[Row]]:
     if not is_there(path):
         return rows
     known: set[tuple[str, ...]] = {COLUMNS}
-    if format_of(out) == 0:  # without kinds; publishing writes the table before the format
+    if format_of(out) == 0:  # its table lacks kinds; publishing writes the table before the format
         known.add(tuple(name for name in COLUMNS if name != "kind"))
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -110,7 +110,7 @@ def _rows(out: OutFolder) -> dict[SubmissionKey, list[Row]]:
             if tuple(table.fieldnames or ()) not in known:
                 raise ValueError(f"its first row is {table.fieldnames}")
             for row in table:
-                # A large class has many rows, so only the needed columns are kept, and shared.
+                # A large class has many rows: keep only the needed columns, and each text once.
                 kept = {column: sys.intern(row.get(column) or "") for column in _READ_COLUMNS}
                 kept["status"] = status_of(kept["status"])
                 names = (sys.intern(row.get(name) or "") for name in ("student", "lab"))
@@ -169,7 +169,7 @@ def _gradebook_gaps(
 
 
 def _as_written(key: SubmissionKey) -> SubmissionKey:
-    """The names as the table has them, in which no cell is a formula."""
+    """The names as written in the table, where no cell is a formula."""
     return SubmissionKey(cell_text(key.student), cell_text(key.lab))
 
 

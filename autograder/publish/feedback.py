@@ -1,7 +1,7 @@
 """Writes one feedback page for each submission, with the student's work, points and messages.
 
-A page is self-contained: no scripts, no requests, and of the grader only its verdicts. A
-Content-Security-Policy makes the browser enforce that, should anything get past `cleaning`.
+A page is self-contained: no scripts, no requests, and nothing about the grader except its verdicts.
+A Content-Security-Policy makes the browser enforce this, in case anything gets past `cleaning`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def write_feedback(
 
 
 def shows(page: Path, result: Result, given: ManualGrades) -> bool:
-    """Tell whether a page shows these manual grades, and exercises as they count now."""
+    """Tell whether a page shows these manual grades, and how exercises currently count."""
     with page.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     wanted = {b"by-hand": given.digest, b"counting": _counting_digest(result)}
@@ -132,7 +132,7 @@ def _template() -> Template:
 
 @cache
 def _style() -> tuple[str, str]:
-    """The page's style sheet, and the policy that allows exactly this text and nothing else."""
+    """The page's style sheet, and the policy that allows only this style sheet."""
     style = (TEMPLATES / "feedback.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return style, (
@@ -142,7 +142,7 @@ def _style() -> tuple[str, str]:
 
 
 def _title(source: Mapping[str, Any]) -> str:
-    """The first heading; empty for several notebooks in one, each of which has its own."""
+    """The first heading; empty if several notebooks were joined, because each has its own."""
     if is_bound(source):
         return ""
     lines = "".join(source["cells"][0]["source"]).splitlines()
@@ -152,7 +152,7 @@ def _title(source: Mapping[str, Any]) -> str:
 def _comments(
     source: Mapping[str, Any], questions: Sequence[Question], given: ManualGrades
 ) -> dict[str, str]:
-    """Manual comments by the question they belong to: at its own cell, or the next one below."""
+    """Manual comments by question, which is the comment's own cell or the next one below."""
     found: dict[str, list[str]] = {}
     ids, above = {question.id for question in questions}, list[str]()
     for name in (marks_of(cell).get("grade_id", "") for cell in source["cells"]):
@@ -165,7 +165,7 @@ def _comments(
 def _total(
     result: Result, questions: Sequence[Question], given: ManualGrades, late: Lateness
 ) -> dict[str, Any]:
-    """The points so far, and the points left out of them, as texts; empty where there are none."""
+    """The points so far and the points left out of them, as texts; empty if there are none."""
     judged = {v.task: v.points for v in result.verdicts if v.status in SCORED}
     earned = judged | dict(given.points)
     needs = {v.task: v.status for v in result.verdicts if v.task not in earned}

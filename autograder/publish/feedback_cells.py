@@ -30,7 +30,7 @@ __all__ = ["cells_of"]
 
 _LONGEST_TEXT = 20_000  # characters of one output; longer code isn't highlighted either
 _LONGEST_PAGE = 1_500_000  # characters of all cells; a lab's solved notebook has 250,000
-_KEPT = 256  # rendered cells in the cache, since a lab's own are the same on every page
+_KEPT = 256  # rendered cells in the cache, because a lab's own are the same on every page
 # Classes of feedback.css. A page has thousands of tokens, and most of them are black.
 _COLOURS = {
     Comment: "c",
@@ -45,14 +45,14 @@ _COLOURS = {
 def cells_of(
     result: Result, source: Mapping[str, Any], marks: Mapping[str, Mark]
 ) -> list[dict[str, Any]]:
-    """Return the notebook's cells for the template, with each grade cell as its mark.
+    """Return the notebook's cells for the template, with a mark in place of each grade cell.
 
-    A lab's own code, such as a self-check, is left out, since the student has it; its output isn't.
+    Leaves out a lab's own code, such as a self-check, which the student has, but not its output.
     """
     if result.end != "graded":
         return []
     shows_tests = not has_tasks(result.lab)  # a lab with Tasks never runs its tests
-    # In a lab, a cell that a student left unchanged is an answer too, such as a prediction.
+    # In a lab, an unchanged cell may be an answer too, such as a prediction.
     theirs = {cell["source"] for cell in source["cells"]} if shows_tests else set()
     cells = []
     left = _LONGEST_PAGE
@@ -105,7 +105,7 @@ _cached_markdown = lru_cache(_KEPT)(markdown_to_html)
 
 @lru_cache(_KEPT)
 def _coloured(source: str) -> Markup:
-    """Code as HTML, escaped, with neighbours of one colour in one element."""
+    """Code as escaped HTML, with adjacent tokens of the same colour in one element."""
     if len(source) > _LONGEST_TEXT:
         return Markup.escape(source)
     html = Markup()
@@ -122,7 +122,7 @@ def _colour(kind: _TokenType) -> str:
 
 
 def _output(output: Mapping[str, Any]) -> dict[str, Any]:
-    """An output made by `safe_output`, in the one form that the page shows."""
+    """An output from `safe_output`, in the one form that the page shows."""
     kind = output["output_type"]
     if kind == "stream":
         return {"text": _shortened(output["text"]), "kind": output["name"]}

@@ -1,4 +1,4 @@
-"""Says what a feedback page shows of one question: status, score and message."""
+"""Determines what a feedback page shows about one question: status, score and message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autograder.publish.grades_csv import judgement, points
 
 __all__ = ["Mark", "mark_of"]
 
-# Colour carries no meaning of its own: each status has an icon and words.
+# Colour alone carries no meaning: each status also has an icon and words.
 _ICONS = {
     "right": "✔",
     "partly": "◐",

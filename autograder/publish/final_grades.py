@@ -31,12 +31,12 @@ class Standing:
     key: SubmissionKey
     #: The points before any deduction for lateness.
     points: float
-    #: The most points there are, without exercises that need a GPU and were graded without one,
+    #: The maximum points, without exercises that need a GPU and were graded without one,
     #: and without those that the course counts as a bonus or not at all.
     of: float
     #: The deduction for lateness.
     late: Lateness = ON_TIME
-    #: The most points of the questions with a score so far.
+    #: The maximum points of the questions that have a score so far.
     scored: float = 0.0
     #: The questions that wait for manual grading.
     waiting: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Standing:
     submitted: bool = True
     #: The release that the submission names; empty if it names none.
     release: str = ""
-    #: The part of the points from beyond the core.
+    #: The part of the points from the stretch.
     stretch: float = 0.0
 
     @property
@@ -73,13 +73,13 @@ def standings(out: OutFolder) -> dict[SubmissionKey, Standing]:
 
 
 def people(out: OutFolder, students: Sequence[str]) -> dict[str, Student]:
-    """Return each student's row of the roster; for others a row with the id alone."""
+    """Return each student's row of the roster; students not on it get a row with only the id."""
     roster = {student.id: student for student in read_semester(out, None).roster}
     return {name: roster.get(name, Student(name)) for name in students}
 
 
 def _require_chosen(out: OutFolder, labs: Collection[str], off: Collection[str]) -> None:
-    """Raise Damaged if a lab has attempts but no record of which of them count."""
+    """Raise Damaged if a lab has attempts but no record of which ones count."""
     for folder in out.attempts():
         for _, lab in taken(folder):
             if lab in labs and lab not in off:

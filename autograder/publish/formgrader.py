@@ -1,4 +1,4 @@
-"""Writes the notebooks that Formgrader shows of a submission, unable to run anything."""
+"""Writes the notebooks that Formgrader shows for a submission, in which nothing can run."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _show(told: Mapping[str, str], cells: Sequence[dict[str, Any]]) -> None:
 
 
 def _wrapped(text: str) -> str:
-    """The text in lines that Formgrader shows whole: it doesn't wrap outputs."""
+    """The text in lines short enough for Formgrader, which doesn't wrap outputs."""
     lines = (
         textwrap.wrap(line, _COLUMNS, drop_whitespace=True, replace_whitespace=False)
         for line in text.splitlines()

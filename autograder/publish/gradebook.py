@@ -1,8 +1,8 @@
 """Writes nbgrader's database, as its only writer, and the course folder that Formgrader opens.
 
 OUT becomes an nbgrader course: nbgrader_config.py, gradebook.db, source/, autograded/, submitted/.
-Formgrader counts the folders in submitted/. They are empty on purpose: with a notebook in there,
-its button "autograde" would run it outside the sandbox; without one it just fails.
+Formgrader counts the folders in submitted/. They are empty on purpose: if one contained a notebook,
+Formgrader's "autograde" button would run it outside the sandbox; without one the button just fails.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def write_gradebook(
 ) -> None:
     """Write the grades of `results` into `out`/gradebook.db, and the notebooks for Formgrader.
 
-    Points and cells are those of the course's source notebooks; `counting` says what they add to
-    the maximum. Exercises that weren't judged, manual questions, and everything in a quarantined or
+    Points and cells come from the course's source notebooks; `counting` says what they add to the
+    maximum. Exercises that weren't judged, manual questions, and everything in a quarantined or
     failed submission wait for an instructor. Manual scores and comments stay; if the grader's score
     under one changes, it is flagged for a second look. Writing the same results again changes
     nothing. A graded result without its notebook leaves the one that Formgrader shows.
@@ -109,7 +109,7 @@ def _write_lab(
     if not has_cells(out, lab):
         for path in files:
             path.unlink(missing_ok=True)
-    # Recording cells takes nbgrader hundreds of queries, so existing files mean that it is done.
+    # Recording cells takes hundreds of queries; existing files mean that it has been done.
     if not all(path.is_file() and path.read_bytes() == data for path, data in files.items()):
         save_cells(out, lab, sources)
         for path, data in files.items():
@@ -127,9 +127,9 @@ def _write_lab(
 
 @contextmanager
 def _alone(out: OutFolder) -> Iterator[None]:
-    """Wait for other commands that write this gradebook, since nbgrader's code takes no lock."""
+    """Wait for other commands that write this gradebook, because nbgrader's code takes no lock."""
     with out.gradebook_lock.open("w") as file:
-        if sys.platform != "win32":  # nothing is graded there
+        if sys.platform != "win32":  # grading doesn't run on Windows
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

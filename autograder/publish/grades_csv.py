@@ -81,8 +81,8 @@ def write_grades(
     stretch. `max_score` is 0 for exercises that `counting` makes a bonus or leaves out; the latter
     have the status *left out* and no score.
 
-    The same results give the same bytes. Scores are plain numbers, and no text is a formula to a
-    spreadsheet (`csv_table`).
+    The same results give the same bytes. Scores are plain numbers, and spreadsheets won't take any
+    text for a formula (`csv_table`).
     """
     questions = questions_of((result.lab for result in results), course)
     rows = {result.key: _rows(result, questions[result.lab], counting) for result in results}
@@ -99,7 +99,7 @@ def said(result: Result, message: str) -> str:
 
 
 def points(value: float) -> str:
-    """Return points as people write them, `4` or `1.5`, always in the same form."""
+    """Return points as people write them, `4` or `1.5`, always in the same format."""
     return f"{value:.6g}"
 
 

@@ -1,8 +1,9 @@
 """Analyses how a class did on a lab's exercises, as one printable page for the instructor.
 
-For each exercise it shows how many students earned it, whether they did well elsewhere too, the
-commonest mistakes with a student's own lines, and what to do about it. Terms and bounds are those
-of classical test theory (Ebel and Frisbie, *Essentials of Educational Measurement*, chapter 13).
+For each exercise it shows how many students got full points, whether they also did well elsewhere,
+the most common mistakes with lines of a student's code, and what to do about it. Terms and bounds
+come from classical test theory (Ebel and Frisbie, *Essentials of Educational Measurement*, chapter
+13).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Mistake:
     id: str
     #: Students who made it.
     count: int
-    #: One of them.
+    #: One of these students.
     student: str
     #: What that student reads about it.
     message: str
@@ -62,7 +63,7 @@ class Item:
     max_points: float
     #: Submissions that were judged on it.
     judged: int
-    #: The share of them with full points; None if none was judged.
+    #: The share of these with full points; None if none was judged.
     pass_rate: float | None
     #: The mean share of the points, from 0 to 1; None if none was judged.
     mean_share: float | None
@@ -123,7 +124,7 @@ class _Answers:
 def analyse(lab: str, results: Iterable[Result], code: Code) -> LabAnalysis:
     """Return the analysis of one lab; `code` returns a student's solution of a task.
 
-    Only graded submissions count, and of each only the exercises that were judged.
+    Only graded submissions count, and only their judged exercises.
     """
     graded = [result for result in results if result.lab == lab and result.end == "graded"]
     by_task = _answers(graded)
@@ -144,7 +145,7 @@ def _answers(graded: Sequence[Result]) -> dict[str, _Answers]:
     for result in graded:
         for verdict in result.verdicts:
             if verdict.status == UNANSWERED:
-                continue  # written manual answers have no verdict to compare with
+                continue  # manually graded answers have no verdict
             answers = by_task[verdict.task]
             answers.max_points = verdict.max_points
             answers.is_left_out = verdict.status == "left_out"
@@ -192,7 +193,7 @@ def _mistake(name: str, count: int, example: Result, task: str, code: Code) -> M
 
 
 def _discrimination(task: str, by_task: Mapping[str, _Answers]) -> float | None:
-    """The item-rest correlation; the exercise itself is left out of the rest."""
+    """The item-rest correlation; the rest excludes the exercise itself."""
     shares, rest = [], []
     for student, share in by_task[task].shares.items():
         others = [

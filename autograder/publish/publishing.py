@@ -30,9 +30,9 @@ def publish(out: OutFolder, course: Course, *, anew: bool = False) -> list[Resul
     """Write grades.csv, the gradebook and all missing pages; return the results.
 
     A page that doesn't show the current manual grades counts as missing; with `anew` every page is
-    rewritten. The output covers every submission, of all labs, that was read and has a result. A
-    folder of an older format is migrated to the current one. The results come without their
-    notebooks, since those of a large class are read one by one and never held together.
+    rewritten. The output covers every submission, of all labs, that was taken in and has a result.
+    A folder in an older format is migrated to the current one. The results come without their
+    notebooks, because those of a large class are read one by one and never held in memory together.
 
     Raises Damaged, before anything is written, if a file in `out` is damaged.
     """

@@ -80,7 +80,7 @@ _WHY = {
     "needs_gpu": "The grading machine has no GPU.",
     "needs_isolation": "The grading machine has no Linux namespaces.",
 }
-_MOST_LINES = 10  # lines of single needs
+_MOST_LINES = 10  # lines about single needs
 _WIDTH = 80
 
 
@@ -96,9 +96,9 @@ class Need:
     lab: str
     #: The task; empty if it concerns the whole submission.
     task: str
-    #: How many answers it is about.
+    #: The number of answers concerned.
     count: int
-    #: Why, in a sentence.
+    #: The reason, as a sentence.
     why: str
     #: The command to run next.
     next: str
@@ -156,7 +156,7 @@ def told(found: Sequence[Need], out: OutFolder, course: Course = COURSE) -> str:
 
 
 def write_needs(found: Iterable[Need], out: OutFolder) -> None:
-    """Write the whole queue to a CSV file, in one step; no text is a formula to a spreadsheet."""
+    """Write the whole queue to a CSV file, in one step; no text is run as a formula."""
     write_whole(out.manual_review, csv_bytes([_COLUMNS, *map(astuple, found)]))
 
 
@@ -204,7 +204,7 @@ def _of_one(
 
 
 def _repairs(notes: Sequence[Note]) -> list[str]:
-    """The repairs. In another release, given cells differ without anybody's doing."""
+    """The repairs. In another release, given cells differ without anyone having changed them."""
     of_other_release = any(note.kind == "release" for note in notes)
     kinds = {"repair"} if of_other_release else {"repair", "given"}
     return [note.text for note in notes if note.kind in kinds]
@@ -216,7 +216,7 @@ def _of_class(
     words: Words,
     questions: Mapping[str, Sequence[Question]],
 ) -> Iterator[Need]:
-    """The work that is the same for everybody: manual grading, and what the machine lacked."""
+    """The work that concerns the whole class: manual grading, and what the machine lacked."""
     counts: dict[Kind, Counter[tuple[str, str]]] = {
         "manual": Counter(),
         "needs_gpu": Counter(),
@@ -248,7 +248,7 @@ def _line(need: Need, *, alone: bool) -> str:
 
 
 def _words(out: OutFolder, course: Course) -> Words:
-    """The parts of commands that name the results folder, and a course other than this one."""
+    """The arguments that name the results folder, and a course other than this one."""
     options = "".join(f" {_word(word)}" for word in course.command_options)
     return {"out": _word(out), "pages": _word(out.feedback), "course": options}
 

@@ -25,9 +25,9 @@ __all__ = ["TaskStatistics", "statistics_of", "write_picture", "write_table"]
 _COUNTS = ("judged", "correct", "partially_correct", "incorrect", "not_judged")
 _RATES = ("pass_rate", "mean_points", "max_points")
 _SECONDS = ("median_seconds", "p95_seconds")
-_MISTAKES = 3  # commonest mistakes that are named
+_MISTAKES = 3  # most common mistakes that are named
 _WIDEST = 26  # letters of a name in the picture
-# Okabe and Ito's colours, distinct to colour-blind people, in order of falling lightness.
+# Okabe and Ito's colours, distinct to colour-blind people, in order of decreasing lightness.
 _LOOKS = {
     "right": ("#56B4E9", ""),
     "partly": ("#F0E442", "//"),
@@ -44,14 +44,14 @@ class TaskStatistics:
     task: str
     #: Submissions by the status of their verdict.
     statuses: Counter[str] = field(default_factory=Counter)
-    #: Recognised mistakes, by how often they were made.
+    #: Recognised mistakes, and how often each was made.
     mistakes: Counter[str] = field(default_factory=Counter)
     #: The sum of the points of all judged submissions.
     earned: float = 0.0
     #: The most points that the task gives.
     max_points: float = 0.0
-    #: Wall time of the grader's calls of each student's code in the sandbox; only of submissions
-    #: whose code was called.
+    #: Wall time of the grader's calls of each student's code in the sandbox, for submissions whose
+    #: code was called.
     seconds: list[float] = field(default_factory=list)
 
     @property
@@ -84,7 +84,7 @@ def statistics_of(results: Iterable[Result]) -> dict[str, list[TaskStatistics]]:
     for result in results:
         for verdict in result.verdicts:
             if verdict.status == UNANSWERED:
-                continue  # written manual answers have no verdict to compare with
+                continue  # manually graded answers have no verdict
             one = labs[result.lab].setdefault(verdict.task, TaskStatistics(verdict.task))
             one.statuses[verdict.status] += 1
             one.max_points = verdict.max_points
@@ -111,7 +111,7 @@ def write_table(labs: Mapping[str, Sequence[TaskStatistics]], path: Path) -> Non
 
 
 def write_picture(lab: str, tasks: Sequence[TaskStatistics], path: Path) -> None:
-    """Write a picture of one lab: a bar for each task, with the commonest mistake beside it."""
+    """Draw a chart of one lab: a bar for each task, with the most common mistake beside it."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.6, 1.6 + 0.62 * len(tasks)), layout="constrained")

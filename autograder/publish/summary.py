@@ -21,20 +21,20 @@ _ENDS = ("graded", "quarantined", "failed")
 _STATUSES = ("right", "partly", "wrong", "could_not_judge", *NEEDS)
 _JUDGED_WORDS = frozenset(map(shown, JUDGED))
 _WIDTH = 80
-_MOST_ROWS = 8  # submissions listed one by one, so that all fits a terminal; more get only figures
+_MOST_ROWS = 8  # submissions listed one by one, to fit a terminal; a larger class gets only figures
 
 
 @dataclass(frozen=True)
 class LabSummary:
     """One lab of a class in figures.
 
-    Points are the grader's alone, of graded submissions. Exercises that wait for manual grading or
+    Only the grader's points on graded submissions count. Exercises that wait for manual grading or
     need a GPU count neither in the points nor in `max_points`.
     """
 
     #: The lab.
     lab: str
-    #: Submissions that were read.
+    #: The number of submissions taken in.
     submissions: int
     #: Students on the roster who submitted nothing.
     not_submitted: int
@@ -144,7 +144,7 @@ def _lab_lines(lab: LabSummary) -> list[str]:
 
 
 def _parts(exercises: Mapping[str, int]) -> list[str]:
-    """The counts of judged exercises and of all others, each short enough for a line."""
+    """The counts of judged exercises and of all others, each short enough for one line."""
     rest = {words: count for words, count in exercises.items() if words not in _JUDGED_WORDS}
     judged = {words: count for words, count in exercises.items() if words in _JUDGED_WORDS}
     return [part for part in map(_counted, (judged, rest)) if part] or ["none"]

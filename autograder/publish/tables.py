@@ -24,7 +24,7 @@ Standings = Mapping[SubmissionKey, Standing]
 
 
 def write_students(standings: Standings, people: Mapping[str, Student], path: Path) -> None:
-    """Write one row per student, with the columns of each lab beside each other.
+    """Write one row per student, with each lab's columns side by side.
 
     `core` and `stretch` are the parts of `points`; `final` is `points` after the deduction for
     lateness; `waiting` counts the questions that wait for manual grading, which count as 0 until
@@ -44,7 +44,7 @@ def write_students(standings: Standings, people: Mapping[str, Student], path: Pa
 
 @dataclass
 class Cells:
-    """A lab's cells in Canvas's table that aren't final."""
+    """The cells in a lab's column of Canvas's table that aren't final."""
 
     #: Empty cells.
     empty: int = 0
@@ -57,9 +57,9 @@ def write_canvas(
 ) -> dict[str, Cells]:
     """Write a file for Canvas's gradebook to import; return by lab how many cells aren't final.
 
-    A student whose work waits for manual grading gets an empty cell, which Canvas leaves as it is;
-    with `partial`, the cell has the points so far, if there are any. If exercises were left out for
-    lack of a GPU, the rest is scaled to the points of the lab.
+    A student whose work waits for manual grading gets an empty cell, which leaves Canvas's value
+    unchanged; with `partial`, the cell has the points so far, if any. If exercises were left out
+    for lack of a GPU, the rest is scaled to the lab's points.
     """
     labs = sorted({key.lab for key in standings})
     possible = {lab: max(s.of for key, s in standings.items() if key.lab == lab) for lab in labs}
@@ -83,9 +83,9 @@ def write_canvas(
 
 
 def write_feedback_zip(pages: Iterable[Path], path: Path) -> int:
-    """Write those of `pages` that exist, as <student>/<lab>.html, into one zip; return how many."""
+    """Write the `pages` that exist, as <student>/<lab>.html, into one zip; return how many."""
     files = sorted(page for page in pages if page.is_file())
-    # On disk at once: the zip of a large class takes a hundred megabytes.
+    # Straight to disk, because a large class's zip takes a hundred megabytes.
     with draft_of(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
             name = zipfile.ZipInfo(f"feedback/{file.parent.name}/{file.name}", _BEGINNING)

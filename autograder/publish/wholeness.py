@@ -14,8 +14,8 @@ __all__ = ["require_whole"]
 def require_whole(out: OutFolder) -> None:
     """Raise Damaged for the first file in `out` that is missing, cut off or replaced.
 
-    A results folder that holds no grades counts as complete, as does a missing one. Raises
-    ValueError if a newer grader wrote the folder, or if the instructor's own rules are gone.
+    A results folder without grades counts as complete, as does a missing folder. Raises ValueError
+    if a newer grader wrote the folder, or if the instructor's own rules are gone.
     """
     require_known_format(out)
     for folder in (out, *out.attempts()):

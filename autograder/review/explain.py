@@ -66,7 +66,7 @@ def explain(
 
 
 def _hint(out: OutFolder, key: SubmissionKey) -> str:
-    """Say why this student has no result, or whose was probably meant."""
+    """Say why this student has no result, or which student was probably meant."""
     there = taken(out)
     if key in there:
         return f"{out.entry(key)} is damaged or missing, run `autograder grade` again"

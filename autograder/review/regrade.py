@@ -1,4 +1,4 @@
-"""Grades a class again beside its old grades, after a lab has changed, and compares them.
+"""Grades a class again after a lab has changed, and compares the new grades with the old.
 
 `OUT/regrade` holds the new results. They replace the old ones only after approval.
 """
@@ -34,7 +34,7 @@ class Comparison:
 
 
 def beside(room: Classroom) -> Classroom:
-    """Return the settings to grade again beside the existing grades, which stay unchanged."""
+    """Return the settings for grading again, separately from the existing grades."""
     return replace(room, out=room.out.regrade, keeps_old=False)
 
 
@@ -53,7 +53,7 @@ def compare(room: Classroom) -> Comparison:
 
 
 def commit(room: Classroom, comparison: Comparison) -> list[Result]:
-    """Replace the existing grades by the new ones, publish them, and return all results.
+    """Replace the existing grades with the new ones, publish them, and return all results.
 
     Raises ValueError, before anything is written, if the gradebook has other cells.
     """

@@ -65,8 +65,8 @@ class Proposal:
     waived: Mapping[str, str]
     #: The scores that change.
     changes: list[Change] = field(default_factory=list)
-    #: Changed results, without waivers, each with its journal and its new terms. Attempts that
-    #: don't count are included, so that none comes to count with outdated verdicts.
+    #: Changed results, without waivers, each with its journal and its new terms. Includes attempts
+    #: that don't count, so that none of them can later count with outdated verdicts.
     amended: list[tuple[Journal, Result, dict[str, Any]]] = field(default_factory=list)
     #: The results whose pages change.
     pages: list[Result] = field(default_factory=list)
@@ -173,7 +173,7 @@ def commit(proposal: Proposal, out: OutFolder, course: Course) -> list[Result]:
 
 
 def drawn_again(task: Task, secret: bytes, journal: Journal, result: Result) -> list[Case] | None:
-    """Return the cases that stored answers answer; None if the cases or the probe have changed."""
+    """Return the cases of stored answers; None if the cases or the probe have changed."""
     digest = journal.submission(result.key) or ""
     cases = draw_again(task, secret, result.student, bytes.fromhex(digest))
     same = journal.asked(result.key).get(task.id) == asked_of(task, cases)
@@ -212,6 +212,6 @@ def _terms(
         return old
     if "rules" not in now:
         return {**old, "lab": now["lab"]}
-    shows = "show_hidden_tests"  # set when the code ran, so it stays
+    shows = "show_hidden_tests"  # fixed when the code ran, so it stays
     now_rules = {**now["rules"], shows: old.get("rules", {}).get(shows)}
     return {**old, "lab": now["lab"], "rules": now_rules}

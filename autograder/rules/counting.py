@@ -31,7 +31,7 @@ class Counting:
     stretch: Stretch = "required"
     #: The reasons why tasks are left out, by the task's name in its course.
     left_out: Mapping[str, str] = field(default_factory=dict)
-    #: The reasons why everybody is given a task's points, likewise.
+    #: The reasons why everyone gets a task's points, likewise.
     waived: Mapping[str, str] = field(default_factory=dict)
     #: The course whose notebooks say which exercises are stretch.
     course: Course = COURSE
@@ -75,7 +75,7 @@ def counting_of(out: OutFolder, course: Course) -> Counting:
 
 
 def own_points(result: Result, course: Course) -> Result:
-    """Return a counted result whose bonus exercises have their own points as the most, not 0."""
+    """Return a counted result in which bonus exercises have their own maximum points, not 0."""
     most = {
         question.id: question.points for question in questions_of([result.lab], course)[result.lab]
     }

@@ -1,4 +1,4 @@
-"""Reads the rows of a CSV file that a person made, most often with a spreadsheet.
+"""Reads the rows of a CSV file that an instructor made, most often with a spreadsheet.
 
 Commas, semicolons or tabs may separate its cells, and it may have blank rows. Ambiguous content is
 refused: the error names the file, the row and the remedy.
@@ -15,7 +15,7 @@ from pathlib import Path
 __all__ = ["header_of", "rows"]
 
 _SEPARATORS = ",;\t"
-_CANVAS = "SIS Login ID"  # a column of what Canvas exports
+_CANVAS = "SIS Login ID"  # a column in Canvas's exports
 _FROM_CANVAS = (
     "; in Canvas's gradebook export, rename `SIS Login ID` to id and `ID` to lms_user_id, and "
     "delete the rows that aren't students'"
@@ -37,7 +37,7 @@ def rows(
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield each row's place, and its cells by the columns `needed` and `also`.
 
-    The values of the columns `key` must be unique, upper and lower case aside.
+    The values of the columns `key` must be unique, ignoring case.
 
     Raises ValueError if the file or a row isn't as expected.
     """

@@ -63,7 +63,7 @@ def attempt_that_counts(semester: Semester, attempts: Sequence[Attempt]) -> Atte
 
 
 def sentence(semester: Semester, receipt: Receipt, among: int) -> str:
-    """Tell the student when this attempt arrived, whether late, and which of several it is."""
+    """Tell the student when this attempt arrived, if it was late, and which of several it is."""
     due = semester.due_for(receipt.student, receipt.lab)
     late = lateness(semester, receipt)
     said = f"Received {receipt.received:%Y-%m-%d %H:%M} (UTC{receipt.received:%z})"

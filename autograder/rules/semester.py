@@ -48,7 +48,7 @@ _LATE = ("grace_minutes", "most_percent", "percent_per_day")
 class Student:
     """A row of the roster. Only the id is always present."""
 
-    #: The student's id, as the submissions' folders are named.
+    #: The student's id, which names the submission's folder.
     id: str
     #: Given name.
     first_name: str = ""
@@ -83,7 +83,7 @@ class Late:
     grace: timedelta = timedelta(0)
     #: Percentage of the points taken off for each day begun.
     percent_per_day: float = 0.0
-    #: The most that is taken off.
+    #: The maximum percentage taken off.
     most_percent: float = 100.0
 
 
@@ -103,7 +103,7 @@ class Semester:
     receipts: tuple[Receipt, ...] = ()
     #: The course's students.
     roster: tuple[Student, ...] = ()
-    #: The reasons why everybody gets a task's points, by task.
+    #: The reasons why everyone gets a task's points, by task.
     waived: Mapping[str, str] = field(default_factory=dict)
     #: How exercises beyond the labs' cores count.
     stretch: Stretch = "required"
@@ -117,7 +117,7 @@ class Semester:
         return sorted({receipt.folder for receipt in self.receipts if receipt.lab == lab})
 
     def due_for(self, student: str, lab: str) -> datetime | None:
-        """Return when this student's work is due: the lab's time, or a granted later one."""
+        """Return when this student's work is due: the lab's due time, or a later one granted."""
         times = (self.due.get(lab), self.extensions.get(SubmissionKey(student, lab)))
         return max((time for time in times if time is not None), default=None)
 

@@ -35,7 +35,7 @@ class Settings:
         return None if self.course is None else lab_names(self.course)
 
     def lab(self, word: str) -> str | None:
-        """The full name of a lab that may be named by its beginning; None if it's no lab's."""
+        """The full name of a lab, which may be given by its beginning; None if there is none."""
         if self.labs is None or word in self.labs:
             return word
         begun = begun_by(word, self.labs)

@@ -1,4 +1,4 @@
-"""Waives tasks: everybody who submitted gets their points, with the reason.
+"""Waives tasks: everyone who submitted gets full points, and reads the reason.
 
 Waivers are set in semester.toml, and apply once `autograder rejudge` has written them to
 `OUT/waived.json`. The journal keeps the judge's verdicts, so that a waiver can be revoked.

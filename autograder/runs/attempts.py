@@ -1,8 +1,8 @@
 """Grades every attempt that was received, and publishes the one that counts.
 
-Each folder named in receipts is graded into an `OUT/attempts/<folder>` of its own. The attempt
-chosen by the semester's rules is then copied into OUT's journal, with a note on when it arrived and
-what lateness costs. Publishing starts from there.
+Each folder named in receipts is graded into its own `OUT/attempts/<folder>`. The attempt chosen by
+the semester's rules is then copied into OUT's journal, with a note on when it arrived and what
+lateness costs. Publishing starts from there.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def rounds(room: Classroom, submitted: Path, semester: Semester) -> list[Round]:
 def settle(room: Classroom, graded: Sequence[Round], semester: Semester) -> list[str]:
     """Copy the attempts that count into OUT; return where receipts and submissions disagree.
 
-    Run it again after the rules have changed, and it applies the new ones.
+    If the rules have changed, running it again applies the new ones.
     """
     if [r.room.out for r in graded] == [room.out]:
         return []
@@ -94,7 +94,7 @@ def settle(room: Classroom, graded: Sequence[Round], semester: Semester) -> list
 
 
 def settle_again(room: Classroom, semester: Semester) -> list[str]:
-    """Do as `settle` does, with the attempts that were read before; no submission is read."""
+    """Do as `settle` does, with the attempts that were read before, without reading submissions."""
     folders = semester.folders(room.lab)
     if not folders:
         return [
@@ -139,7 +139,7 @@ def _adopt(out: OutFolder, key: SubmissionKey, theirs: Journal, note: str) -> No
     ours = Journal(out)
     old, new = ours.verdicts(key), theirs.verdicts(key)
     if new is None:
-        return  # grading was interrupted before it
+        return  # grading was interrupted before this attempt
     new = replace(new, notes=(*new.notes, Note("receipt", note)))
     same = ours.submission(key) == theirs.submission(key)
     if same and new == old:

@@ -30,7 +30,7 @@ __all__ = ["Elsewhere", "grade_all", "grade_notebooks", "take"]
 
 _SPARE_SECONDS = 300.0  # for one submission, beyond the time that its code may take
 
-# Has submissions graded on other machines, and yields each with its outcome.
+# Grades submissions on other machines, and yields each with its outcome.
 Elsewhere = Callable[
     [Classroom, CourseLab, Sequence[Handed], pool.Work[Handed, str]],
     Iterator[tuple[Handed, Any]],
@@ -101,7 +101,7 @@ def _noted(room: Classroom, lab: CourseLab, item: Handed, outcome: Any) -> str:
 
 
 def _has_grade(room: Classroom, lab: CourseLab, student: str, path: Path) -> bool:
-    """Whether there is a grade of this very submission, which stays even if every worker died."""
+    """Whether there is a grade for exactly this submission, which stays if every worker died."""
     journal, key = Journal(room.out), SubmissionKey(student, room.lab)
     terms = journal.terms(key) if room.keeps_old else room.terms()
     try:

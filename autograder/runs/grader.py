@@ -85,7 +85,7 @@ class Grader:
         return self._sandboxes[wanted]
 
     def _is_done(self, student: str, raw: bytes) -> bool:
-        """Whether the journal has a result of this very submission that should stay."""
+        """Whether the journal has a result for exactly this submission that should stay."""
         room, journal, terms = self._room, Journal(self._room.out), self._terms
         key = SubmissionKey(student, room.lab)
         if room.keeps_old:
@@ -130,7 +130,7 @@ class Grader:
 
 
 def keep(room: Classroom, graded: Graded, raw: bytes, terms: Mapping[str, Any]) -> None:
-    """Write the result's pages, then the result: where a result is stored, its pages are too."""
+    """Write the result's pages before the result, so that a stored result always has pages."""
     write_pages(counting_of(room.out, room.course).count(graded.result), room.out, room.course)
     Journal(room.out).keep(graded.result, raw, graded.answers, terms, graded.asked)
 

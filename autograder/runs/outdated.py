@@ -1,4 +1,4 @@
-"""Finds grades that were made under other terms than the current ones."""
+"""Finds grades that were made under terms that have since changed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["Outdated", "outdated"]
 
 @dataclass(frozen=True)
 class Outdated:
-    """Grades of one lab that were made under other terms than the current ones."""
+    """Grades of one lab that were made under terms that have since changed."""
 
     #: The lab.
     lab: str
     #: The number of grades.
     count: int
-    #: The difference, in the words of `changed`.
+    #: The difference, as `changed` words it.
     way: str
 
     def __str__(self) -> str:

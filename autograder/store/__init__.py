@@ -1,6 +1,6 @@
-"""What is stored of a grading: the journal, fingerprints, nbgrader's database.
+"""What a grading stores: the journal, fingerprints, and nbgrader's database.
 
-Import `database`, `gradebook_file`, `manual_backup` and `published` by name where they are needed:
+Import `database`, `gradebook_file`, `manual_backup` and `published` only where they are needed:
 they load nbgrader, which takes a second, and workers don't need it.
 """
 

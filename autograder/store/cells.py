@@ -41,8 +41,7 @@ def save_cells(out: OutFolder, lab: str, sources: Mapping[str, Mapping[str, Any]
 
     `sources` are its source notebooks by name, as nbformat 4 JSON.
 
-    Raises ValueError if the gradebook holds submissions of the lab from when its cells were
-    different.
+    Raises ValueError if the gradebook has submissions of a version of the lab with other cells.
     """
     create_tables(out)
     with open_session(out) as session:
@@ -68,7 +67,7 @@ def _assignment(session: Session, lab: str) -> str:
 
 
 def _save_notebook(session: Session, assignment: str, name: str, source: Mapping[str, Any]) -> bool:
-    """Record one notebook; return False if its cells differ from those of submissions."""
+    """Record one notebook; return False if its cells differ from those of its submissions."""
     cells = _cells_of(source)
     notebook = session.execute(
         select(tables.Notebook.id).where(

@@ -26,7 +26,7 @@ Places = dict[tuple[str, str], str]  # (student, notebook) -> submitted notebook
 
 @dataclass(frozen=True)
 class Entries:
-    """One submission's rows in the gradebook, by the cell's name as `bind` has it."""
+    """One submission's rows in the gradebook, by the cell names that `bind` gives."""
 
     #: The automatic score, and whether the cell waits for manual grading.
     grades: Mapping[str, tuple[float | None, bool]]
@@ -80,8 +80,8 @@ def put_up_again(out: OutFolder, submissions: Iterable[SubmissionKey]) -> None:
 def save_students(out: OutFolder, students: Iterable[Mapping[str, str]]) -> None:
     """Write names and addresses into `out`/gradebook.db, for Formgrader to show.
 
-    A student without a name is shown by the id. HTML's special characters are replaced by
-    look-alikes, because Formgrader would run HTML in a name.
+    Formgrader shows the id of a student without a name. Look-alikes replace HTML's special
+    characters, because Formgrader would run HTML in a name.
     """
     rows = [
         {name: text if name == "id" else text.translate(_INERT) for name, text in row.items()}
@@ -211,7 +211,7 @@ def _save_comments(
 def _cells(
     session: Session, notebooks: Mapping[str, str], kinds: Sequence[Any]
 ) -> dict[str, tuple[str, str]]:
-    """The notebook and the id of each cell of these kinds, by the name that `bind` gives it."""
+    """The notebook and the id of each cell of these kinds, by the name that `bind` gives."""
     names = {notebook: name for name, notebook in notebooks.items()}
     query = select(api.BaseCell.notebook_id, api.BaseCell.name, api.BaseCell.id).where(
         api.BaseCell.notebook_id.in_(names),

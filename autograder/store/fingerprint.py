@@ -1,4 +1,4 @@
-"""Fingerprints what a grade depends on beside the submission, so that stale grades are noticed."""
+"""Fingerprints everything that a grade depends on except the submission, to find stale grades."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from autograder.model.scoring import SANE, Rules
 __all__ = ["changed", "environment", "files_of", "terms_of"]
 
 _GRADER, _LIBRARY = Path(__file__).parents[1], Path(peakmem.__file__).parent
-_PACKAGES = ("ipython", "matplotlib", "numpy", "torch")  # grades depend on their results or outputs
+_PACKAGES = ("ipython", "matplotlib", "numpy", "torch")  # their output can change grades
 
 
 def terms_of(
@@ -81,7 +81,7 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return what must be equal on all machines that grade together: versions and sources."""
+    """Return the versions and sources that must be equal on all machines that grade together."""
     sources = [path for home in (_GRADER, _LIBRARY) for path in _modules(home)]
     versions = {package: version(package) for package in _PACKAGES}
     python = platform.python_version()

@@ -20,10 +20,10 @@ __all__ = ["create_tables", "database_url", "has_tables", "open_session", "requi
 
 _WAIT_SECONDS = 60  # for another writer, such as Formgrader
 _EXPECTED = "nbgrader's gradebook, an SQLite database"
-# SQLite's codes for a damaged file. A lock or a full disk isn't among them.
+# SQLite's codes for a damaged file, without those for a lock or a full disk.
 _DAMAGE = {
     sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_ERROR,  # a table or a column is not there
+    sqlite3.SQLITE_ERROR,  # a table or a column is missing
     sqlite3.SQLITE_NOTADB,
 }
 
@@ -35,7 +35,7 @@ def database_url(out: OutFolder) -> URL:
 
 
 def create_tables(out: OutFolder) -> None:
-    """Create missing tables, as the installed nbgrader would: all of them, or none."""
+    """Create missing tables as the installed nbgrader would, either all of them or none."""
     version = tables.AlembicVersion
     with open_session(out) as session:
         tables.Base.metadata.create_all(session.connection())
@@ -46,7 +46,7 @@ def create_tables(out: OutFolder) -> None:
 
 @contextmanager
 def open_session(out: OutFolder) -> Iterator[Session]:
-    """Open one transaction that excludes other writers: it takes the lock at its start."""
+    """Open one transaction that excludes other writers, because it takes the lock at its start."""
     engine = create_engine(database_url(out))
 
     @event.listens_for(engine, "connect")
@@ -88,7 +88,7 @@ def has_tables(out: OutFolder) -> bool:
 def require_gradebook(out: OutFolder) -> None:
     """Raise Damaged if the gradebook's file exists but isn't a complete gradebook.
 
-    A file without tables passes, since an interrupted first run leaves one.
+    A file without tables passes, because an interrupted first run leaves such a file.
     """
     path = out.gradebook
     if not is_there(path):

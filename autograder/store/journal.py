@@ -1,10 +1,10 @@
 """Stores each submission's answers and result on disk before anything else is reported.
 
 Each submission has one file, written atomically: if `<student>.entry` exists, the submission is
-done, whatever happens to the machine afterwards. Its first line is JSON: what the result was made
+done, whatever happens to the machine afterwards. The first line is JSON: what the result was made
 from, the result without its notebook, and a digest of the rest. The rest is the notebook as JSON
 and the cases' answers, which suffice to judge again. The answers' line of JSON is compressed; the
-arrays' bytes after it aren't, because numbers hardly shrink.
+arrays' bytes after it aren't, because numbers hardly compress.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Journal:
     """The journal of a results folder.
 
     A result is valid only for the exact bytes that it was made from, and only under the same
-    `terms`: JSON-ready data with what else it depends on, such as limits and the tasks' version.
+    `terms`: JSON-ready data on everything else that it depends on, such as limits and the tasks'
+    version.
     """
 
     def __init__(self, out: OutFolder) -> None:
@@ -63,7 +64,7 @@ class Journal:
         return None if entry is None else _whole(*entry)
 
     def verdicts(self, key: SubmissionKey) -> Result | None:
-        """Return the result that `read` returns, without its notebook, which takes most time."""
+        """Return the result that `read` returns, without its notebook, which is slow to read."""
         head = self._head(key)
         return None if head is None else result_from_dict({**head["result"], "notebook": None})
 
@@ -82,8 +83,8 @@ class Journal:
     ) -> None:
         """Store a submission's answers and result; they are on disk once this returns.
 
-        `asked` has, by task, the digest of what the answers answer. Without it they can't be judged
-        again.
+        `asked` has, by task, the digest of the questions that the answers belong to. Without it
+        they can't be judged again.
         """
         said = {task: [vars(answer) for answer in given] for task, given in answers.items()}
         notebook = json.dumps(result.notebook).encode()
@@ -99,7 +100,7 @@ class Journal:
         write_whole(self._out.entry(result.key), _sealed(head) + b"\n" + rest)
 
     def amend(self, result: Result, terms: Terms) -> None:
-        """Replace a submission's result and terms; its answers stay."""
+        """Replace a submission's result and terms, and keep its answers."""
         read = self._read(result.key)
         if read is None:
             raise KeyError(f"the journal has no entry for {result.key}")
@@ -118,7 +119,7 @@ class Journal:
         return True
 
     def asked(self, key: SubmissionKey) -> dict[str, str]:
-        """Return, by task, the digest of what the answers answer."""
+        """Return, by task, the digest of the questions that the answers belong to."""
         head = self._head(key)
         return {} if head is None else dict(head["asked"])
 
@@ -147,7 +148,7 @@ class Journal:
         }
 
     def _entry(self, key: SubmissionKey) -> tuple[dict[str, Any], bytes] | None:
-        """An entry's first line and its rest; None if the entry is missing or damaged."""
+        """An entry's first line and the rest; None if the entry is missing or damaged."""
         read = self._read(key)
         return read if read is not None and _digest(read[1]) == read[0]["digest"] else None
 
@@ -163,7 +164,7 @@ class Journal:
             raise _unreadable(path, error) from error
 
     def _head(self, key: SubmissionKey) -> dict[str, Any] | None:
-        """An entry's first line alone; None if it is missing or damaged."""
+        """Only an entry's first line; None if it is missing or damaged."""
         path = self._out.entry(key)
         try:
             with path.open("rb") as file:
@@ -179,7 +180,7 @@ def _unreadable(path: Path, error: OSError) -> Damaged:
 
 
 def _sealed(head: Mapping[str, Any]) -> bytes:
-    """An entry's first line with its own digest, since damaged JSON may still be readable."""
+    """An entry's first line with its own digest, because damaged JSON may still be readable."""
     return json.dumps({**head, "seal": _seal(head)}, sort_keys=True).encode()
 
 

@@ -1,7 +1,7 @@
 """Reads manual grades from a gradebook, and restores them into one.
 
 Everything else in a gradebook can be rebuilt from the journal. So manual grades are copied whenever
-the gradebook is written, and from a damaged one the readable rest is salvaged.
+the gradebook is written, and the readable ones are salvaged from a damaged gradebook.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Manual:
-    """The manual grades of one submission, by the cell's name as `bind` has it."""
+    """The manual grades of one submission, by the cell names that `bind` gives."""
 
     #: Points that replace the automatic score.
     points: Mapping[str, float] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Manual:
         return values
 
     def without(self, graded: Collection[str], commented: Collection[str]) -> Manual:
-        """Return the same grades without those of `graded` and the comments of `commented`."""
+        """Return the same grades without the points of `graded` and the comments of `commented`."""
         return Manual(
             points={cell: value for cell, value in self.points.items() if cell not in graded},
             extra={cell: value for cell, value in self.extra.items() if cell not in graded},
@@ -97,9 +97,9 @@ def submissions_in(out: OutFolder) -> set[SubmissionKey]:
 
 
 def restore(out: OutFolder, manual: Mapping[SubmissionKey, Manual]) -> dict[SubmissionKey, Manual]:
-    """Restore manual grades into `out`/gradebook.db where it has none; return those without a row.
+    """Restore manual grades that `out`/gradebook.db lacks; return those for which it has no row.
 
-    The latter are of submissions that currently have no automatic grade.
+    The latter belong to submissions that currently have no automatic grade.
     """
     if not manual:
         return {}
@@ -139,7 +139,7 @@ def _by_cell(rows: Iterator[Any]) -> dict[tuple[SubmissionKey, str], tuple[Any, 
 def merged(
     kept: Mapping[SubmissionKey, Manual], found: Mapping[SubmissionKey, Manual]
 ) -> tuple[dict[SubmissionKey, Manual], list[str]]:
-    """Return the manual grades of a copy, updated by those found in a damaged gradebook.
+    """Return the manual grades of a copy, updated with those found in a damaged gradebook.
 
     Damage may have changed a number, so points that differ from the copy's are flagged for a second
     look; the returned sentences name them.
@@ -214,7 +214,7 @@ def salvaged(out: OutFolder) -> dict[SubmissionKey, Manual]:
 
 
 def _in_full_length(data: bytes) -> bytes:
-    """The file padded with zeros to its full length, since SQLite can't read a shortened one."""
+    """The file padded with zeros to its full length, because SQLite can't read a shortened file."""
     size, pages = int.from_bytes(data[16:18]), int.from_bytes(data[28:32])
     return data.ljust(min(size * pages, 2 * len(data)), b"\0")
 
@@ -256,7 +256,7 @@ def _salvaged(book: sqlite3.Connection) -> dict[SubmissionKey, Manual]:
 
 
 def _rows(book: sqlite3.Connection, query: str) -> list[Any]:
-    """All readable rows: from the front up to the damage, and from the end."""
+    """All readable rows: from the front up to the damage, and from the end back to it."""
     rows: dict[Any, None] = {}
     for order in ("ASC", "DESC"):
         with suppress(sqlite3.Error):

@@ -25,7 +25,7 @@ __all__ = [
 
 #: The names of the small JSON files.
 SmallName = Literal["taken", "waived", "counted", "shown"]
-#: The names of the exports on the whole class.
+#: The names of the exports about the whole class.
 ExportName = Literal["students", "canvas", "feedback_zip", "statistics"]
 
 # Single files
@@ -43,9 +43,9 @@ _EXPORTED: Mapping[ExportName, str] = {
 
 # Folders
 _ATTEMPTS, _REGRADE = "attempts", "regrade"
-_SUBMITTED = "submitted"  # among the attempts: those from the submissions' folder itself
+_SUBMITTED = "submitted"  # the name, among the attempts, for the submissions' folder itself
 
-#: Patterns of the files that are there for each submission, lab or export.
+#: Patterns of the files that exist once per submission, lab or export.
 ENTRIES = "journal/*/*.entry"
 PAGES = "feedback/*/*.html"
 SOURCE_NOTEBOOKS = "source/*/*.ipynb"
@@ -122,7 +122,7 @@ class OutFolder:
 
     @property
     def regrade(self) -> OutFolder:
-        """Where new grades wait for the instructor's approval."""
+        """The folder in which new grades wait for the instructor's approval."""
         return OutFolder(self.path / _REGRADE)
 
     # Files for each submission
@@ -132,7 +132,7 @@ class OutFolder:
         return inside(self.path, "journal", key.lab, f"{key.student}.entry")
 
     def entries(self) -> dict[SubmissionKey, Path]:
-        """Return all entries of the journal, damaged ones included."""
+        """Return all entries of the journal, including damaged ones."""
         found = self.matching(ENTRIES)
         return {SubmissionKey(path.stem, path.parent.name): path for path in found}
 
@@ -146,7 +146,7 @@ class OutFolder:
         return inside(self.feedback, key.student, f"{key.lab}.html")
 
     def feedback_pages(self) -> dict[SubmissionKey, Path]:
-        """Return all feedback pages, damaged ones included."""
+        """Return all feedback pages, including damaged ones."""
         found = self.matching(PAGES)
         return {SubmissionKey(path.parent.name, path.stem): path for path in found}
 
@@ -158,7 +158,7 @@ class OutFolder:
         return self.path / _GRADEBOOK
 
     def gradebook_parts(self) -> list[Path]:
-        """Return the database, and the files that a killed SQLite leaves beside it."""
+        """Return the database, and the files that SQLite leaves beside it when killed."""
         return [self.gradebook, *self.matching(f"{self.gradebook.name}-*")]
 
     @property
@@ -168,11 +168,11 @@ class OutFolder:
 
     @property
     def nbgrader_config(self) -> Path:
-        """The settings that Formgrader starts with here."""
+        """The settings with which Formgrader starts in this folder."""
         return self.path / _CONFIG
 
     def source(self, lab: str) -> Path:
-        """Return the folder with a lab's source notebooks as of when it was graded."""
+        """Return the folder with a lab's source notebooks as they were when it was graded."""
         return inside(self.path, "source", lab)
 
     def source_notebook(self, lab: str, name: str) -> Path:
@@ -229,7 +229,7 @@ class OutFolder:
         return self.path / "export"
 
     def export(self, name: ExportName) -> Path:
-        """Return the path of an export on the whole class."""
+        """Return the path of an export about the whole class."""
         return self.exports / _EXPORTED[name]
 
     def lab_statistics(self, lab: str) -> Path:
@@ -237,7 +237,7 @@ class OutFolder:
         return inside(self.exports, f"statistics-{lab}.png")
 
     def lab_items(self, lab: str) -> Path:
-        """Return the path of the exported page on a lab's exercises."""
+        """Return the path of the exported page about a lab's exercises."""
         return inside(self.exports, f"items-{lab}.html")
 
     # The grader's own records, and the instructor's rules
@@ -249,17 +249,17 @@ class OutFolder:
 
     @property
     def receipts(self) -> Path:
-        """When submissions were received; `collect` writes it, and the rules may name it."""
+        """The file with the times of receipt; `collect` writes it, and the rules may name it."""
         return self.path / "receipts.csv"
 
     @property
     def format(self) -> Path:
-        """The version of this folder's format."""
+        """The file with the version of this folder's format."""
         return self.path / _FORMAT
 
     @property
     def published(self) -> Path:
-        """What the last publication was based on."""
+        """The record of what the last publication was based on."""
         return self.path / _PUBLISHED
 
     def small_file(self, name: SmallName) -> Path:

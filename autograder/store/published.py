@@ -1,8 +1,8 @@
 """Records what the last publication was based on, in one file, OUT/published.json.
 
-It holds copies of the small files that the journal can't restore: the submissions read, waivers,
-the attempts that count, what Formgrader has shown, and manual grades. It distinguishes a lost file
-from one that never existed, and lets `autograder repair` restore lost ones.
+It holds copies of the small files that the journal can't restore: the submissions taken in,
+waivers, the attempts that count, what Formgrader has shown, and manual grades. It tells a lost file
+from one that never existed, and lets `autograder repair` restore lost files.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _VERSION = 1
 class Published:
     """Copies of the small files, each as its JSON, and of the manual grades."""
 
-    #: The submissions that were read.
+    #: The submissions that were taken in.
     taken: Sequence[Sequence[str]] = ()
     #: The waivers.
     waived: Mapping[str, Any] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Published:
     shown: Mapping[str, Any] = field(default_factory=dict)
     #: The manual grades in the gradebook.
     manual: Mapping[str, Any] = field(default_factory=dict)
-    #: Manual grades of submissions that currently have no automatic one, and so no row in the
+    #: Manual grades of submissions that currently have no automatic grade, and so no row in the
     #: gradebook.
     waiting: Mapping[str, Any] = field(default_factory=dict)
     #: Whether the instructor had written rules.
@@ -90,7 +90,7 @@ def put_back(out: OutFolder) -> None:
 
 
 def await_gradebook(out: OutFolder) -> None:
-    """Have manual grades wait if the gradebook lost their submissions, as a new one has."""
+    """Make manual grades wait if the gradebook, perhaps a new one, lacks their submissions."""
     record = published(out)
     there = submissions_in(out) if record.manual else set()
     gone = {key: one for key, one in from_json(record.manual).items() if key not in there}
@@ -99,7 +99,7 @@ def await_gradebook(out: OutFolder) -> None:
 
 
 def have_wait(out: OutFolder, manual: Mapping[SubmissionKey, Manual]) -> None:
-    """Have these manual grades wait until the gradebook has rows for them."""
+    """Make these manual grades wait until the gradebook has rows for them."""
     record = published(out)
     kept = {key: one for key, one in from_json(record.manual).items() if key not in manual}
     _write(out, replace(record, manual=to_json(kept), waiting=to_json(manual)))

@@ -14,12 +14,12 @@ __all__ = ["absent", "counted", "lateness", "note_counted", "note_taken", "taken
 
 
 def taken(out: OutFolder) -> list[SubmissionKey]:
-    """Return all submissions, of every lab, that were read."""
+    """Return all submissions, of every lab, that were taken in."""
     return [SubmissionKey(student, lab) for student, lab in TAKEN.read(out)]
 
 
 def note_taken(out: OutFolder, lab: str, students: Iterable[str]) -> None:
-    """Record that these students' work on the lab, and nobody else's, was read."""
+    """Record that these students' submissions of the lab, and no others, were taken in."""
     others = [key for key in taken(out) if key.lab != lab]
     TAKEN.write(out, sorted(others + [SubmissionKey(student, lab) for student in students]))
 
@@ -49,5 +49,5 @@ def lateness(out: OutFolder) -> dict[SubmissionKey, Lateness]:
 
 
 def note_counted(out: OutFolder, chosen: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-    """Record the attempts that count at these labs; other labs' stay."""
+    """Record the attempts that count for these labs; other labs' records stay."""
     COUNTED.write(out, {**counted(out), **chosen})

@@ -1,4 +1,4 @@
-"""Reads scores and comments from nbgrader's database, of all labs, by submission and cell."""
+"""Reads all labs' scores and comments from nbgrader's database, by submission and cell."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def scores_in(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]:
 
 
 def final_scores(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]:
-    """Return the scores as `scores_in` does, with manual ones in place of the grader's.
+    """Return the scores as `scores_in` does, but prefer manual scores to the grader's.
 
     Extra credit is included.
     """
@@ -64,7 +64,7 @@ def final_scores(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]
 def manual_grades(out: OutFolder) -> dict[SubmissionKey, ManualGrades]:
     """Return the manual grades in `out`/gradebook.db; submissions without any are left out.
 
-    Points of a cell with manual points or extra credit are its final points.
+    If a cell has manual points or extra credit, its points are the final ones.
     """
     points = _values(out, api.Grade, _final(), GRADED_BY_HAND)
     comments = _values(out, api.Comment, api.Comment.manual_comment, COMMENTED)
@@ -81,7 +81,7 @@ def second_looks(out: OutFolder) -> dict[SubmissionKey, dict[str, float | None]]
 
 
 def _final() -> Any:
-    """A grade's final points: manual or else automatic, plus extra credit."""
+    """A grade's final points: manual, or else automatic, plus extra credit."""
     given = func.coalesce(api.Grade.manual_score, api.Grade.auto_score)
     return given + func.coalesce(api.Grade.extra_credit, 0.0)
 
@@ -100,9 +100,9 @@ def _values(
 
 
 def rows_of(session: Session, table: Any, *columns: Any, where: Any = None) -> Iterator[Any]:
-    """Yield the submission, the cell's name as `bind` has it, and these columns of each row.
+    """Yield each row's submission, cell name as `bind` gives it, and these columns.
 
-    `table` is that of grades or of comments; `where` selects rows, by default all.
+    `table` is the table of grades or of comments; `where` selects rows, by default all.
     """
     submission, notebook = api.SubmittedAssignment, api.SubmittedNotebook
     names = (submission.student_id, api.Assignment.name, api.Notebook.name, api.BaseCell.name)

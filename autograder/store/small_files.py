@@ -22,11 +22,11 @@ class SmallFile:
 
     #: Its name in the folder, without .json.
     name: SmallName
-    #: What it holds, for the error message if it is damaged.
+    #: A description of its contents, for the error message if it is damaged.
     expected: str
     #: Tells whether the data have its form.
     is_valid: Callable[[Any], bool]
-    #: The data of a folder without the file.
+    #: The data to assume if the file doesn't exist.
     empty: Any
 
     def path(self, out: OutFolder) -> Path:

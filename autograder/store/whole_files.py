@@ -14,7 +14,7 @@ __all__ = ["WHOLE", "is_page", "is_text"]
 
 
 def is_page(path: Path) -> bool:
-    """Tell whether a file is a page from its start to its end."""
+    """Tell whether a file is a complete page, from its start to its end."""
     return is_between(path, b"<!DOCTYPE html>", b"</html>\n")
 
 
@@ -44,7 +44,7 @@ def _is_zip(path: Path) -> bool:
 
 
 def is_text(data: bytes) -> bool:
-    """Tell whether these bytes are text, free of the zeros with which a disk fills gaps."""
+    """Tell whether these bytes are text, without the zeros with which a disk fills gaps."""
     try:
         return "\0" not in data.decode()
     except UnicodeDecodeError:

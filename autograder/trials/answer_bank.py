@@ -1,13 +1,13 @@
-"""Checks correct and incorrect answers to every task, which must be graded as they say.
+"""Grades correct and incorrect answers to every task, and checks each against its own claim.
 
 DIR/<lab>/<task without labNN->.py holds a task's answers in percent format, one solution cell each,
 under `# %% right: <name>` or `# %% wrong: <mistake>`. A folder <task>/ of files right_<name>.py and
-wrong_<mistake>.py is read too. An answer starts with a docstring of one line on what is particular
-about it; a wrong answer's may end in `[earns 2]`, the most points it may still get (by default 0).
+wrong_<mistake>.py is also read. An answer starts with a one-line docstring on what is special about
+it; an incorrect answer's may end in `[earns 2]`, the most points it may still get (by default 0).
 
 Answers to different tasks are graded together in one notebook if neither sees the other's names. If
-such an answer then gets an unexpected verdict, it is graded again in a notebook of its own, and
-only that verdict counts.
+such an answer gets an unexpected verdict, it is graded again in its own notebook, and only that
+verdict counts.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ Grade = Callable[[Sequence[Notebook]], Sequence[Result]]
 class BankReport:
     """The outcome of grading an answer bank, in sentences."""
 
-    #: Answers that weren't graded as they say; the bank passes if there are none.
+    #: Answers that weren't graded as they claim; the answer bank passes if there are none.
     problems: tuple[str, ...]
     #: Tasks that couldn't be tried here, because they need a GPU.
     not_run: tuple[str, ...]
-    #: Wrong answers that earned less than the most they may. That is allowed, but a sampled class
+    #: Incorrect answers that earned less than their most. That is allowed, but a sampled class
     #: expects the most.
     inexact: tuple[str, ...]
     #: The number of graded answers.
@@ -153,7 +153,7 @@ def submission_with(release: Mapping[str, Any], answers: Mapping[str, str]) -> N
 
 
 def check_bank(release: Mapping[str, Any], entries: Sequence[Entry], grade: Grade) -> BankReport:
-    """Grade all entries, and return those that weren't graded as they say.
+    """Grade all entries, and return those that weren't graded as they claim.
 
     `grade` turns notebooks into Results, one each and in the same order.
     """

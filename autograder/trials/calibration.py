@@ -68,7 +68,7 @@ class Tally:
     lost: int
     #: Those that weren't judged.
     could_not_judge: int
-    #: A line for each of both kinds.
+    #: A line for each grading of these two kinds.
     failures: tuple[str, ...]
 
     @property
@@ -96,7 +96,7 @@ def with_budget(lab: Lab) -> Lab:
 def with_cases(lab: Lab, keep: Callable[[Case], bool]) -> Lab:
     """Return the lab reduced to the cases that `keep` accepts, and to the tasks with such cases.
 
-    Parts that no such case decides are then earned by everybody.
+    Everyone then earns the parts that no such case decides.
     """
 
     def reduced(task: Task) -> Task:

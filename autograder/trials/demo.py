@@ -21,7 +21,7 @@ _KEY = ("student", "lab", "task")
 def prepare(out: Path, students: int, seed: int, course: Course, *, has_gpu: bool) -> ClassFolder:
     """Sample a class over all labs into `out`/class; return its folder.
 
-    Deletes what an earlier demo left in `out`. Raises FileExistsError if `out` holds anything else.
+    Deletes anything that an earlier demo left in `out`. Raises FileExistsError if `out` holds more.
     """
     class_ = ClassFolder(out / "class")
     if out.exists() and any(out.iterdir()) and not class_.truth.is_file():

@@ -18,13 +18,13 @@ class Entry:
     kind: Literal["right", "wrong"]
     #: Its name, unique among the task's answers of its kind.
     name: str
-    #: The id of the mistake that it is named after; None if it is named after none.
+    #: The id of the mistake that it is named after; None if there is none.
     mistake: str | None
     #: The solution cell.
     source: str
-    #: The task's points for a right answer, the most it may get for a wrong one.
+    #: The task's points for a correct answer; the most points it may get for an incorrect one.
     earns: float
-    #: Its docstring, on what is particular about it.
+    #: Its docstring, on what is special about it.
     about: str
 
     @property

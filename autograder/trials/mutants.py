@@ -57,7 +57,7 @@ class _Slot:
     node: ast.AST
 
     def holding(self, new: ast.AST | list[ast.stmt], whole: ast.Module) -> str:
-        """Return the source of `whole` with `new` in this place; the tree stays as it was."""
+        """Return the source of `whole` with `new` in this place; the tree stays unchanged."""
         if self.index is None:
             setattr(self.parent, self.field, new)
             text = _source(whole)

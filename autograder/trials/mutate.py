@@ -1,10 +1,10 @@
 """Finds small changes of the reference solutions that would still earn full points.
 
-Each mutant is graded in the sandbox by its task's own judge, in a notebook of its own: the solved
+Each mutant is graded in the sandbox by its task's own judge, in a separate notebook: the solved
 one, reduced to the cells that the task's names depend on, with only its own task. So no mutant can
-affect another, and one costs no more than a process and its task's cases. A first round in this
-process would save little, since the task itself takes most of the time, and would give measured
-tasks other figures.
+affect another, and each costs no more than a process and its task's cases. A first round in this
+process would save little, because the task itself takes most of the time, and measured tasks would
+have other figures.
 
 A mutant that earns full points *survives*. Either it does everything that the exercise asks for,
 and a file says why (bank/mutants/<lab>.toml in this course), or the task's cases have a hole.
@@ -80,7 +80,7 @@ class Solved:
         return found
 
     def with_mutant(self, mutant: Mutant) -> Submission:
-        """Return the submission with a mutant in it; its id and the seed alone draw its cases."""
+        """Return the submission with a mutant in it; only its id and the seed draw its cases."""
         submission = self.submissions[mutant.task]
         cells = list(submission.cells)
         place = cells.index(_solution(submission, mutant.task))

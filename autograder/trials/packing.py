@@ -1,4 +1,4 @@
-"""Packs answers into as few notebooks as possible, such that none sees another's names."""
+"""Packs answers into as few notebooks as possible, so that none sees another's names."""
 
 from __future__ import annotations
 

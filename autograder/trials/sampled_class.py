@@ -1,8 +1,8 @@
 """Makes a class of invented students whose scores are known before grading.
 
 Answers come from the answer bank: right ones, and wrong ones that are named after a mistake and so
-earn exactly what their docstring says (`check_bank` lists exceptions as inexact). Every student is
-of one of KINDS, in turn, so that a class has everything that makes honest notebooks messy.
+earn exactly what their docstring says (`check_bank` lists exceptions as inexact). Students are of
+each of KINDS in turn, so that a class has everything that makes honest notebooks messy.
 Exercises that need a GPU are answered correctly or not at all.
 """
 
@@ -75,7 +75,7 @@ def sample_class(
         release, entries = release_of(lab.name, releases), read_bank(bank, lab)
         for turn, index in enumerate(range(number, students, len(labs))):
             student = f"s{index + 1:03d}"
-            # Each lab starts elsewhere in the kinds, so that few students per lab still show all.
+            # Each lab starts at another kind, so that all kinds occur even with few students.
             kind = KINDS[(turn + number * len(KINDS) // len(labs)) % len(KINDS)]
             draw = random.Random(f"{seed} {lab.name} {student}")
             notebook, answers = _work(lab, release, entries, kind, draw)
@@ -92,7 +92,7 @@ def _write_notebook(path: Path, notebook: Notebook) -> None:
 
 
 def _known(task: Task, answers: Mapping[str, Entry], has_gpu: bool) -> tuple[str, str, str]:
-    """The score, the status and the mistake that this work must be given."""
+    """The score, the status and the mistake that grading this work must give."""
     entry = answers.get(task.id)
     if task.needs_gpu and not has_gpu:
         return "", shown("needs_gpu"), ""

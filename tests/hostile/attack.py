@@ -12,10 +12,10 @@ from tests.grading import LAB05, Notebook, cell_of, code_cell, released, solved
 
 __all__ = ["FRAME", "Attack"]
 
-_EXERCISE = "largest_micro_batch"  # its answer speaks for itself; 4 points
+_EXERCISE = "largest_micro_batch"  # worth 4 points
 
 
-# Forbidden imports, hidden from the check of source text so that the guards behind it are met.
+# Forbidden imports, hidden from the source check so that the attack meets the guards behind it.
 _HIDE = '\nimport logging\nsetattr(logging.root, "attack", attack)\n'
 _CALL = f"import logging\ndef {_EXERCISE}(*runs): return logging.root.attack(*runs)"
 
@@ -40,13 +40,13 @@ def frame(message):
 
 @dataclass(frozen=True)
 class Attack:
-    """A student's code, and the points and the message that it has to get.
+    """A student's code, and the points and message that it must get.
 
-    `cells` are cells of code with `# %%` between them. The one that defines the exercise's function
-    stands in its place; the others are added above it. Without one the exercise is solved honestly,
-    so an attack that reaches nothing leaves its author the full 4 points. `points` is None if the
-    exercise needs manual grading. Code that reads or does anything forbidden prints REACHED. `says`
-    is a pattern that is found in the message, `shows` one that is found on the feedback page.
+    `cells` are code cells separated by `# %%`. A cell that defines the exercise's function replaces
+    the exercise's own cell; the others are added above it. If there is none, the exercise is solved
+    honestly, so an attack that fails leaves its author the full 4 points. `points` is None if the
+    exercise needs manual grading. Code that succeeds in doing anything forbidden prints REACHED.
+    `says` is a pattern that the message must match, `shows` one for the feedback page.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Attack:
         return {0: "wrong", 4: "right"}.get(self.points, "partly")
 
     def notebook(self, lab: str = LAB05, **places: object) -> Notebook:
-        """The submission. `{name}` in the code stands for the place of that name."""
+        """The submission. In the code, `{name}` is replaced by the place with that name."""
         notebook = released(lab)  # the other exercises would only take time
         solution = cell_of(notebook, f"{self.task}-solution")
         solution["source"] = cell_of(solved(lab), f"{self.task}-solution")["source"]

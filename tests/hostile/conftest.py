@@ -33,7 +33,7 @@ from tests.sharing import shared
 _TABLES = (DECEIVE, ANSWERS, BENEATH, REACH, KERNEL, USE_UP)
 ATTACKS = [attack for table in _TABLES for attack in table]
 ROOMS = ("quick", "all", "all, as a user")
-SECRET = "5ec2e7" * 11  # the course's secret, easy to find wherever it should not be
+SECRET = "5ec2e7" * 11  # the course's secret, easy to search for wherever it may leak
 CANARY = "canary-in-the-environment"
 HIDDEN = "canary-in-the-solutions"  # in every hidden region of the course that grades the class
 LIMITS = (
@@ -46,8 +46,8 @@ LIMITS = (
     "--workers",
     "2",
 )
-# Names of folders that can't be a student's: a spreadsheet would run one, and no file can be named
-# after the other, whose 80 characters are 240 bytes.
+# Folder names that can't be a student's: a spreadsheet would run the first, and the second is too
+# long for a file's name, because its 80 characters are 240 bytes.
 UNNAMED = ("formula=1+1", "\u6f22" * 80)
 USER = 61_999  # a user who isn't root
 
@@ -66,7 +66,7 @@ class Hostile(Class):
 
     @property
     def marker(self) -> Path:
-        """A file that only escaped code could make."""
+        """A file that only code that escaped the sandbox could make."""
         return self.folder / "marker"
 
 
@@ -176,7 +176,7 @@ def _hide_canaries(path: Path) -> None:
 
 
 def _linear() -> dict:
-    """Right, with one run a sample: 3 of 4 points."""
+    """Correct, but with one run per sample: 3 of 4 points."""
     notebook = released()
     cell_of(notebook, "lab05-largest_micro_batch-solution")["source"] = (
         "def largest_micro_batch(run, upper):\n"
@@ -233,9 +233,9 @@ def _links(room: Hostile) -> None:
 
 @contextmanager
 def _seeing_what_stays(room: Hostile) -> Iterator[None]:
-    """Record the processes below this one that the block leaves behind.
+    """Record the processes below this one that are left after the block.
 
-    Orphans come to this process instead of the system's first one, so none gets away.
+    This process adopts orphans, instead of the system's process 1, so none is missed.
     """
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -274,8 +274,8 @@ def _accepts(listener: socket.socket) -> bool:
 def _as_user(folder: Path) -> list[str]:
     """The prefix that runs a command as an ordinary user, who then owns `folder`.
 
-    Where Python or this repository lies in a folder that only root may enter, the user gets a view
-    of the file system in which that folder holds nothing else, and may be entered.
+    If Python or this repository is in a folder that only root may enter, the user gets a view of
+    the file system in which that folder can be entered but holds nothing else.
     """
     for path in (folder, *folder.rglob("*")):
         os.chown(path, USER, USER, follow_symlinks=False)

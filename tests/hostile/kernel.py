@@ -1,4 +1,4 @@
-"""Attacks on the system below: other memory, sockets and processes than a notebook's own."""
+"""Attacks on the system below: memory, sockets and processes other than a notebook's own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Every kind of attack that the hostile class has to hold, and the submissions that try it.
+"""Every kind of attack that the hostile class must contain, and the submissions that try it.
 
-The first of each kind is cheap, and stands in the quick class as well.
+The first of each kind is cheap, and is also in the quick class.
 """
 
 from __future__ import annotations

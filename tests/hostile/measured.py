@@ -1,7 +1,7 @@
 """Attacks on measured exercises: they do the work, in memory hidden from the budget.
 
-Each attacks while the honest solution runs on the large inputs, which it recognizes by their size,
-and answers the small ones honestly.
+Each attack starts when the honest solution runs on the large inputs, recognized by their size;
+small inputs are answered honestly.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ __all__ = ["LEAN", "MEASURED_ATTACKS", "OFFLOADED", "STREAM", "Exercise", "Measu
 
 @dataclass(frozen=True)
 class Exercise:
-    """A measured exercise: its `part` for the memory, and what an attack on it is wrapped in.
+    """A measured exercise: its `part` for the memory, and the code that wraps an attack on it.
 
-    `greedy` is a solution with right values and too much memory. `wrapper` defines the exercise's
-    name by `honest`, `greedy` and the attack's `work(call, greedy)`, where both are to be called.
+    `greedy` is a solution with right values that takes too much memory. `wrapper` defines the
+    exercise's function from `honest`, `greedy` and the attack's `work(call, greedy)`.
     """
 
     lab: str
@@ -33,7 +33,7 @@ class Exercise:
     given: tuple[str, ...] = ()
 
     def honest(self) -> str:
-        """The course's own solution, under the name `honest`."""
+        """The course's own solution, renamed to `honest`."""
         source = cell_of(solved(self.lab), f"{self.task}-solution")["source"]
         return re.sub(r"(?m)^(def|class) \w+", r"\1 honest", source, count=1)
 
@@ -98,10 +98,10 @@ class OffloadedAdam(honest):
 
 @dataclass(frozen=True)
 class MeasuredAttack:
-    """Cells of code with `# %%` between them, which define `work(call, greedy)`.
+    """Code cells, separated by `# %%`, which define `work(call, greedy)`.
 
-    `says` is a pattern that is found in the message. Without all the guards in `off` the attack
-    earns the exercise's part, and each of them by itself refuses it.
+    `says` is a pattern that the message must match. With all guards in `off` switched off, the
+    attack earns the exercise's part; each of them alone stops it.
     """
 
     name: str
@@ -150,7 +150,7 @@ _MAP = "place = room_of_a_library()"
 def _beside(
     name: str, scratch: str, setup: str = "", off: tuple[str, ...] = _LIMITS, **more: object
 ) -> MeasuredAttack:
-    """The honest work, while `held` holds the value of the expression `scratch`."""
+    """An attack that does honest work while `held` holds the value of the expression `scratch`."""
     work = f"def work(call, greedy):\n    held = {scratch}\n    return call()\n"
     return MeasuredAttack(name, setup + "\n# %%\n" + work, off, **more)  # type: ignore[arg-type]
 
@@ -167,7 +167,7 @@ _WINDOW = """
 def window(path):
     with open(path, 'r+b') as file: return sys.modules["mm" "ap"].mmap(file.fileno(), N)
 """
-# Room for addresses, which a call can free for others and take again.
+# Address space that a call can free for other uses and then take again.
 _ROOM = """
 places = [os.path.join(torch.__path__[0], "lib", name) for name in
           os.listdir(os.path.join(torch.__path__[0], "lib"))]
@@ -181,7 +181,7 @@ def frame_with(*names):
     while not all(name in frame.f_locals for name in names): frame = frame.f_back
     return frame.f_locals
 """
-# Where the C library's functions are refused, the system call itself, of x86-64 or of ARM.
+# If the C library's functions are refused, the system call itself, on x86-64 or ARM.
 _RAISE = """
 libc = ctypes.CDLL(None, use_errno=True)
 NUMBERS = (160, 302) if os.uname().machine == "x86_64" else (164, 261)
@@ -200,7 +200,7 @@ def higher():
         libc.syscall(NUMBERS[1], 0, kind, most, None)
         libc.syscall(NUMBERS[1], 1, kind, most, None)
 """
-# Memory that can be written to for a moment only, a piece at a time.
+# Memory that is writable only for a moment, a piece at a time.
 _BY_PIECES = """
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_size_t]
 libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
@@ -226,7 +226,7 @@ def in_its_room(place):
     libc.munmap(place, N)
     return libc.mmap(place, N, 1, 0x32, -1, 0)
 """
-# A thread's open files, which the process does not show.
+# A thread's own table of open files, which /proc/PID/fd doesn't show.
 _HIDDEN_FILE = """
 with open("/dev/shm/hidden", "wb") as file: file.truncate(N)
 hidden = os.open("/dev/shm/hidden", os.O_RDWR)
@@ -237,7 +237,7 @@ def by_windows(thread):
         with sys.modules["mm" "ap"].mmap(file, 1 << 19, offset=at) as window: touch(window)
     os.close(file)
 """
-# A deleted file that only windows hold, and the end of memory that a library doesn't use.
+# A deleted file kept only by its windows, and the end of a library's unused memory.
 _DELETED = """
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_size_t]
 libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
@@ -275,7 +275,7 @@ def child(work):
 """
 
 MEASURED_ATTACKS = [
-    # Memory that the kernel counts, wherever the meter looks.
+    # Memory that the kernel counts, whatever the meter sees.
     MeasuredAttack("whole-tensors", "def work(call, greedy): return greedy()", _LIMITS),
     _beside("numpy-scratch", "numpy.ones(N, numpy.uint8)"),
     _beside("bytes-as-scratch", "bytes(N)"),
@@ -628,7 +628,7 @@ def work(call, greedy):
         off=("FSIZE",),
         says="write to a file",
     ),
-    # What is there before.
+    # Memory held before the call.
     _beside("scratch-in-a-global", "touch(scratch)", "scratch = bytearray(N)", off=("held",)),
     _beside(
         "scratch-in-a-default",

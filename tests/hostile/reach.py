@@ -1,4 +1,4 @@
-"""Attacks that look for the grader's secrets. `{places}` are paths of such things."""
+"""Attacks that look for the grader's secrets. `{places}` are the paths of such secrets."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def _half_characters(notebook: Notebook) -> None:
 
 
 def _reads_otherwise(notebook: Notebook) -> None:
-    """Put what steers a terminal, or reorders text, wherever a reader may meet it."""
+    """Put terminal codes and reordered text wherever a reader may see them."""
     evil = "\u202e } \u2066 harmless \u2069 \x1b]52;c;bHM=\x07\x9b2J"
     cell_of(notebook, _SOLUTION)["source"] += f"\n# {evil}"
     answer = cell_of(notebook, "lab05-explain")
@@ -153,7 +153,7 @@ def _reads_otherwise(notebook: Notebook) -> None:
 
 
 def _of_version_3(notebook: Notebook) -> bytes:
-    """The notebook in nbformat 3, with headings of no level that there is."""
+    """The notebook in nbformat 3, with headings of a nonexistent level."""
     cells = [dict(cell) for cell in notebook["cells"]]
     for cell in cells:
         if cell["cell_type"] == "code":
@@ -235,7 +235,7 @@ def _tar_of_devices() -> bytes:
     return out.getvalue()
 
 
-# Files in place of a notebook, and the reason that the instructor reads.
+# Files in place of a notebook, and the reason shown to the instructor.
 FILES: dict[str, tuple[Callable[[], bytes], str]] = {
     "zip-bomb": (_zip_bomb, "a zip archive"),
     "too-many-lists": (_too_many_lists, "structure is far larger"),

@@ -51,13 +51,13 @@ def bare() -> Iterator[Sandbox]:
 
 @pytest.fixture(autouse=True)
 def _behind_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let solutions use everything: hidden names still meet the kernel's limits."""
+    """Let solutions use every name, so that attacks meet the kernel's limits."""
     monkeypatch.setattr(grading, "banned_uses", lambda *_: [])
     monkeypatch.setattr(grading, "uses_beside", lambda *_: [])
 
 
 def graded(attack: MeasuredAttack, sandbox: Sandbox) -> tuple[Verdict, Verdict]:
-    """The verdicts on an attack, and on the honest answer to another exercise beside it."""
+    """The verdicts on an attack, and on an honest answer to another exercise beside it."""
     exercise = attack.exercise
     lab = find_lab(exercise.lab)
     tasks = {task.id: task for task in lab.tasks}
@@ -93,7 +93,7 @@ def without_budget(patch: pytest.MonkeyPatch) -> None:
     begin = budgets.Enforced.__init__
 
     def with_more(self: Any, pid: int, budget: Budget, *more: Any) -> None:
-        # The trial before the first cell keeps its own, or the machine would seem to lack budgets.
+        # The trial before the first cell keeps its limits, or the machine seems to lack budgets.
         begin(self, pid, replace(budget, bytes=2**30) if more[1:] else budget, *more)
 
     patch.setattr(budgets.Enforced, "__init__", with_more)
@@ -115,7 +115,7 @@ def without_limit(name: str) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 def without_a_look_at_the_program(patch: pytest.MonkeyPatch) -> None:
-    """Take another program's reply, and ask it for nothing more, which it would not understand."""
+    """Take another program's reply, and send it no further requests: it wouldn't understand."""
     request, same = SandboxStudent._request, ProcessEnclosure.is_same
 
     def unless_another(self: Any, message: Any, *more: Any) -> Any:
@@ -140,7 +140,7 @@ def with_sockets(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_sums(patch: pytest.MonkeyPatch) -> None:
-    # The package's attribute of that name is the Task.
+    # The package's attribute with that name is the Task.
     module = importlib.import_module("autograder.content.lab03.lean_adam_step")
     patch.setattr(module, "_has_sums", lambda *_: True)
 

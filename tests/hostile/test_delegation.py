@@ -1,6 +1,6 @@
-"""Solutions that have a library do an exercise's work, under a name that isn't spelled out there.
+"""Solutions that let a library do an exercise's work, under a name that they don't spell out.
 
-Each is a notebook's code, with `# %%` between its cells; the last cell is the exercise's own.
+Each is a notebook's code, with cells separated by `# %%`; the last is the exercise's own.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from autograder.sandbox.host.sandbox import Sandbox
 from peakmem.labs.session import HIDDEN_MODULES
 from tests.grading import cell_of, solved
 
-# A bit pattern viewed as float32, by what stands for KIND.
+# A bit pattern viewed as float32 through an expression in place of KIND.
 _VIEW = "def decode_fp32(bits): return float(np.array([bits, 0], np.uint32).view(KIND)[0].real)"
 _UNPACK = "def decode_fp32(bits): return UNPACK(bits.to_bytes(4, 'big'))[0]"
 _FLOAT = "decode_fp32 = lambda bits: np.array(bits, np.uint32).view(np.float32)"
 _DECOY = "def decode_fp32(bits): return 0.0"
-# Adam by what stands for ADAM.
+# Adam through an expression in place of ADAM.
 _ADAM = "def adam_step(params, grads, state, **more): ADAM(params).step()"
 _STEP = "def adam_step(params, grads, state, **more):\n    "
 _RING = "def ring_all_reduce(x): CALL"
-# A helper that does the work, the solution that calls it, and what seems to replace the helper.
+# A helper that does the work, a solution that calls it, and code that seems to replace the helper.
 _HELPER = "def helper(bits): return np.uint32(bits).view(np.float32)"
 _BY_HELPER = "def decode_fp32(bits): return helper(bits)"
 _BY_EVAL = "def decode_fp32(bits): return eval(TEXT)"
@@ -62,7 +62,7 @@ DELEGATIONS = {
         "    a.dtype = 'f'\n    return a[0]",
         "'f'",
     ),
-    # Texts that constants yield.
+    # Texts computed from constants.
     "spelled-backwards": (
         "lab01-decode_fp32",
         _cells(_VIEW, KIND="getattr(np, '23taolf'[::-1])"),
@@ -94,7 +94,7 @@ DELEGATIONS = {
         _cells("name = 'float'\nname += '32'", _VIEW, KIND="getattr(np, name)"),
         "float32",
     ),
-    # Functions under another name, or called by another.
+    # Functions under another name, or called by other functions.
     "by-map": (
         "lab01-decode_fp32",
         _cells(
@@ -146,7 +146,7 @@ DELEGATIONS = {
         _STEP + "isinstance(1, (kind := torch.optim.Adam))\n    kind(params).step()",
         "optim",
     ),
-    # Cells that hand it over.
+    # Cells that pass the function on.
     "appended": (
         "lab03-adam_step",
         _cells("tools = []", "tools.append(torch.optim.Adam)", _ADAM, ADAM="tools[0]"),
@@ -174,7 +174,7 @@ DELEGATIONS = {
         _cells("kind = None", "exec('from torch.optim import Adam as kind')", _ADAM, ADAM="kind"),
         "optim",
     ),
-    # Cells that IPython runs though they are no Python, and names set by text.
+    # Cells that IPython runs although they aren't Python, and names set through text.
     "by-a-magic": ("lab01-decode_fp32", f"%time {_FLOAT}", "float32"),
     "below-a-question": ("lab01-decode_fp32", f"np.sum?\n{_FLOAT}", "float32"),
     "indented": ("lab01-decode_fp32", f"    {_FLOAT}", "float32"),
@@ -312,7 +312,7 @@ def test_a_library_may_not_do_the_work_under_another_name(name: str, code: str, 
     assert verdict.message.startswith("Your solution uses ")
 
 
-# What a cell that fails seems to replace: nothing refuses it while it runs.
+# Helpers that a failing cell seems to replace; nothing refuses them while they run.
 _TORCHS = """
 import torch
 def helper(x):

@@ -30,14 +30,14 @@ TELLING = {
 
 
 def message(task: Task, cases: list[Case], answer: Answer) -> str:
-    """The messages for this answer in one hidden case at a time, without answers in the others."""
+    """The messages for this answer in one hidden case at a time, with no answer in the others."""
     given = [answer if case.fixed else Answer(raised=("Other", "other", "")) for case in cases]
     return judge_safely(task, cases, given).message
 
 
 @cache
 def hiding() -> list[Task]:
-    """The tasks with hidden cases. Drawing all cases takes seconds, so not while collecting."""
+    """The tasks with hidden cases. Drawing cases takes seconds, so don't call it in collection."""
     return [task for task in TASKS if any(case.fixed for case in task.cases(RNG(0)))]
 
 

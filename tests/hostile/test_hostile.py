@@ -129,7 +129,7 @@ def _assert_quarantined(hostile, student):
 
 
 def _made_up(hostile):
-    """The students whose folders' names can't be students'."""
+    """The students whose folder names can't be student ids."""
     return {r["student"] for r in hostile.rows() if r["student"].startswith("unnamed~")}
 
 
@@ -244,5 +244,5 @@ def test_every_kind_of_attack_is_tried():
     there = {case.name for case in (*ATTACKS, *STRUCTURES)} | set(FILES) | set(NO_TABLE)
     named = [name for names in KINDS.values() for name in names]
     assert sorted(named) == sorted(there)
-    assert QUICK.isdisjoint({"sleeper", "crowds-the-processors"})  # what takes long
+    assert QUICK.isdisjoint({"sleeper", "crowds-the-processors"})  # these take long
     assert all(set(names) & QUICK for names in KINDS.values())

@@ -1,4 +1,4 @@
-"""What a measured call may send: its one reply. Anything else loses the process and the points."""
+"""A measured call may send only its reply. Anything else loses the process and the points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autograder.sandbox.host.student import SandboxStudent
 
 pytestmark = pytest.mark.sandbox
 
-# A probe that is put into the process by a cell. It finds the way to the grader in its callers.
+# A probe that a cell injects into the process. It finds the grader's socket in its callers' frames.
 PROBE = """
 import os, sys, types
 from peakmem.core import serialization as plain

@@ -44,9 +44,9 @@ trial.probe = probe
 
 @dataclass(frozen=True)
 class Attack:
-    """`work()` needs 32 MiB in each rank, or hides what it sends, and gets by without `guard`.
+    """`work()` takes 32 MiB in each rank or hides its traffic; only `guard` stops it.
 
-    `says` is a pattern for the doubt; empty where memory is refused.
+    `says` is a pattern for the doubt; empty if memory is refused.
     """
 
     name: str
@@ -217,7 +217,7 @@ def work():
 
 
 def with_more_processes(patch: pytest.MonkeyPatch) -> None:
-    """Let ranks start processes, and don't look for them at the end."""
+    """Let ranks start processes, and don't check for these at the end."""
     set_limits, look = budgets._set, memory.descendants
     left = resource.RLIMIT_NPROC
     patch.setattr(

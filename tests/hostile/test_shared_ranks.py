@@ -1,4 +1,4 @@
-"""Answers to lab 8 whose ranks don't talk as they should, and a notebook that left files open."""
+"""Answers to lab 8 whose ranks communicate in other ways, and a notebook that left files open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hidden half of lab 1, how numbers are stored: one module for an exercise or two."""
+"""Hidden half of lab 1, how numbers are stored: one module for every one or two exercises."""
 
 from __future__ import annotations
 

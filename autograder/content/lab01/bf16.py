@@ -22,8 +22,9 @@ _UPPER: Bits32 = np.arange(2**16, dtype=np.uint32) << np.uint32(16)
 _SPECIAL = (_UPPER & 0x7F80_0000) == 0x7F80_0000
 _FINITE = _UPPER[~_SPECIAL]
 _ENDS = [sign | bits << 16 for sign in (0, 2**31) for bits in (0, 1, 0x7F, 0x80, 0x7F7F)]
-# Each sign and exponent with a fifth of its significands: all would be a third of what the answers
-# of a notebook may take. The ends, where rounding carries into another exponent, are always there.
+# Every sign and exponent, with a fifth of its significands: all of them would use up a third of the
+# size that a notebook's answers may have. The ends, where rounding carries into the next exponent,
+# are always included.
 _SOME = np.union1d(_FINITE[::5], np.array(_ENDS, np.uint32))
 _TIE = 0x8000
 
@@ -40,7 +41,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     nans = np.concatenate(
         [special | low(1, 0xFFFF, special.size), special[special & 0x7F_0000 > 0]]
     )
-    # Fixed payloads: the ones that a carry turns into inf or -0, and that a cut turns into inf.
+    # Fixed payloads: a carry turns some of them into inf or -0, and truncation some into inf.
     edges = [0x7F80_0001, 0x7F80_8000, 0x7FFF_8000, 0x7FFF_FFFF, 0x7FC0_0000]
     edges += [0x8000_0000 | bits for bits in edges] + [0x7F80_0000, 0xFF80_0000]
     some = rng.choice(finite, (4, 3, 2)) | low(1, 0x7FFF, 24).reshape(4, 3, 2)
@@ -60,14 +61,14 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 def _to_bf16(x: NDArray[np.float32]) -> Bits16:
     """The nearer of the two bf16 numbers around each value, compared in binary64.
 
-    The upper half of the bits is the one nearer to zero, the next pattern the one farther off;
-    that of 2**128 is infinity's.
+    The upper half of the bits is the neighbour nearer to zero, and the next pattern is the farther
+    one. 2**128 has the pattern of infinity.
     """
     bits = x.view(np.uint32)
     toward = (bits >> np.uint32(16)).astype(np.uint16)
     away = toward + np.uint16(1)
     low, high = _VALUES[toward], _VALUES[away]
-    with np.errstate(invalid="ignore"):  # NaN and inf are put right below
+    with np.errstate(invalid="ignore"):  # NaN and inf are corrected below
         size = np.abs(x.astype(np.float64))
         up, tie = high - size < size - low, high - size == size - low
     nearest = np.where(up | (tie & (toward & 1 == 1)), away, toward)
@@ -75,7 +76,7 @@ def _to_bf16(x: NDArray[np.float32]) -> Bits16:
 
 
 def _values(bits: Bits16) -> NDArray[np.float64]:
-    """Sizes of bf16 patterns, with 2**128 for infinity, and anything for NaN."""
+    """Magnitudes of bf16 patterns: 2**128 for infinity, and arbitrary for NaN."""
     exponent = (bits >> np.uint16(7) & 0xFF).astype(np.int64)
     significand = (bits & 0x7F).astype(np.float64) / 128 + (exponent > 0)
     value: NDArray[np.float64] = np.ldexp(significand, np.maximum(exponent, 1) - 127)
@@ -90,7 +91,7 @@ def _is_nan(bits: Bits16) -> NDArray[np.bool_]:
 
 
 def _kind_of(value: Any) -> str:
-    """The type, shape and range of an answer that isn't patterns in the right shape."""
+    """Describe an answer that isn't patterns in the right shape: its type, shape and range."""
     kind = type(value).__name__
     try:
         array = np.asarray(value)
@@ -105,14 +106,14 @@ def _kind_of(value: Any) -> str:
 
 
 def _as_bits(value: Any, shape: tuple[int, ...]) -> Bits16 | None:
-    """An answer as 16-bit patterns of this shape, or None if it has another form."""
+    """The answer as 16-bit patterns of this shape; None if it isn't that."""
     try:
         array = np.asarray(value)
     except (ValueError, TypeError):
         return None
     empty = np.zeros(shape, np.uint16)
     if isinstance(value, (list, tuple)) and array.size == 0 and same(empty.tolist(), value):
-        return empty  # nested lists lose the sides after a 0
+        return empty  # nested lists lose the dimensions after a 0
     if array.dtype.kind not in "iu" or array.shape != shape:
         return None
     return array.astype(np.uint16) if ((array >= 0) & (array < 2**16)).all() else None
@@ -129,7 +130,7 @@ def _same(expected: Bits16, got: Any) -> bool:
 
 
 def _plus(x: NDArray[np.float32], bias: NDArray[np.uint32] | int) -> Bits16:
-    """The upper half of the sum of the bits and a bias, which wraps around as uint32 does."""
+    """The upper half of the bits plus a bias; the sum wraps around as uint32 does."""
     return ((x.view(np.uint32) + np.asarray(bias, np.uint32)) >> np.uint32(16)).astype(np.uint16)
 
 
@@ -184,7 +185,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _first_difference(calls: Any, outcomes: Any) -> str:
-    """A sentence on the first wrong element; empty if the whole answer is of the wrong kind."""
+    """A sentence on the first wrong element; empty if the whole answer has the wrong form."""
     if not are_outcomes(outcomes, len(calls)):
         return ""
     for (x,), got in zip(calls, outcomes, strict=True):

@@ -1,4 +1,4 @@
-"""decode_e4m3: the 8-bit format of the Open Compute Project with 4 exponent bits."""
+"""decode_e4m3: the Open Compute Project's 8-bit format with 4 exponent bits."""
 
 from __future__ import annotations
 

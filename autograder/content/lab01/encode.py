@@ -48,7 +48,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return [fp32_value(int(bits)) for bits in rng.integers(low, high, count)]
 
     def between(below: Sequence[float]) -> list[float]:
-        """Of each gap above `below`: its middle, a hair to both sides, and any point in it."""
+        """From each gap above `below`: its middle, the floats next to it, and a random point."""
         found: list[float] = []
         for low in below:
             high = fp32_value(_encode(low) + 1) if low < _LARGEST else 2.0**128
@@ -72,13 +72,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
             + signed(*(2.0 ** rng.uniform(128, 1023, 5)), *(2.0 ** rng.uniform(-1070, -150, 5))),
         ),
         _case("overflow and underflow", signed(*between(edges), *far, *edges[1:]), fixed=True),
-        # No two NaNs need be one object, so `x is math.nan` tells nothing.
+        # A NaN made by arithmetic isn't `math.nan` itself, so `x is math.nan` doesn't recognise it.
         _case("zeros, inf and NaN", [0.0, -0.0, math.inf, -math.inf, math.inf - math.inf]),
     ]
 
 
 def _exact(bits_of_magnitude: Callable[[float], int]) -> Callable[[float], int]:
-    """An encoder of all floats from one of the finite positive ones; it knows no overflow."""
+    """Extend an encoder of finite positive floats to all floats, without handling overflow."""
 
     def encode(x: float) -> int:
         if x == 0 or not math.isfinite(x):
@@ -91,7 +91,7 @@ def _exact(bits_of_magnitude: Callable[[float], int]) -> Callable[[float], int]:
 def _rounded(magnitude: float, to_integer: Callable[[float], int]) -> int:
     """The pattern of a magnitude whose significand is rounded by `to_integer`.
 
-    The carry of a significand that rounds up to 2.0 runs into the exponent field by itself.
+    If a significand rounds up to 2.0, its carry increments the exponent field by itself.
     """
     exponent = max(math.frexp(magnitude)[1] - 1, -126)
     if exponent > 127:

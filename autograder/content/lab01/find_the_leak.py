@@ -1,4 +1,4 @@
-"""find_the_leak: views of 16 bits that keep all 32 alive."""
+"""find_the_leak: views of 16 bits that keep all 32 bits alive."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from peakmem.probes.lab01 import halves_bound, halves_offset, keep_halves
 __all__ = ["find_the_leak", "report_of_halves", "upper_halves"]
 
 if TYPE_CHECKING:
-    from torch import Tensor  # the functions load torch, and right answers are judged without it
+    from torch import Tensor  # torch loads late: judging a correct answer doesn't need it
 
     _Load = Callable[[int], Tensor]
 
 
 def upper_halves(load: _Load, count: int) -> list[Tensor]:
-    """Return the halves as 16 bits per number, and nothing that keeps more alive."""
+    """Return the upper halves, 16 bits per number, without keeping anything else alive."""
     import torch
 
     return [load(i).view(torch.int16)[1::2].clone() for i in range(count)]
@@ -93,7 +93,7 @@ find_the_leak = leak_task(
         mutants={"lower_halves": _lower_halves, "rounds": _rounded_halves},
         leaks={
             "loads_all": lambda sizes: 5 * sizes["count"] * sizes["numbers"],
-            # All tensors whole; fewer bytes may also be temporaries, so they have no name.
+            # All tensors in full. Fewer bytes could also be temporaries, so they name no mistake.
             "keeps_storage": lambda sizes: 4 * sizes["count"] * sizes["numbers"],
         },
     ),

@@ -1,4 +1,4 @@
-"""Tools that exercises on taking numbers apart forbid, because they do the exercise."""
+"""Tools that exercises on taking numbers apart forbid, because they would solve the exercise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from autograder.model.restrictions import Ban
 
 __all__ = ["C_INTEGERS", "NO_CASTS", "NO_CASTS_NO_LOOPS"]
 
-# C's integers and doubles, and the structures and pointers that look at one as the other.
+# C's integers and doubles, and the structures and pointers that reinterpret one as the other.
 _C_TYPES = frozenset(
     {"byte", "ubyte", "short", "ushort", "int", "uint", "long", "ulong", "longlong", "ulonglong"}
     | {f"{sign}int{width}" for sign in ("", "u") for width in (8, 16, 32, 64)}
@@ -20,15 +20,15 @@ _C_NAMES = frozenset(
     | {"cast", "pointer", "POINTER", "byref"}
 )
 
-#: An integer of a pattern's width is no shortcut, in C either.
+#: Allowed after all: an integer of a pattern's width is no shortcut, not even a C one.
 C_INTEGERS = Ban(allows=frozenset(f"ctypes.{name}" for name in _C_NAMES))
 
-# A leading dot: an attribute, an import or a dtype string, never a variable of that name.
+# A leading dot means an attribute, an import or a dtype string, never a variable of that name.
 _NAMES = frozenset(
     {"float16", "float32", "bfloat16", "c_float", ".half", ".single", "f2", "f4"}
     | {f"float8_{kind}" for kind in ("e4m3", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
     | {"torch", "ml_dtypes", "gfloat"}
-    # A complex number is two of them, and these name or find dtypes.
+    # A complex number consists of two floats, and the others name or find dtypes.
     | {"complex64", ".csingle", ".singlecomplex", "c8", "Float16DType", "Float32DType"}
     | {"Complex64DType", "min_scalar_type", "promote_types", "result_type", "common_type"}
     | {"mintypecode", "sctypeDict", ".typecodes"}
@@ -41,8 +41,8 @@ _CODED = frozenset(
     | {".np", ".numpy"}
     | {"pack", "pack_into", "unpack", "unpack_from", "iter_unpack", "Struct", "calcsize"}
 )
-# Only characters of such codes, an e or f among them. `f8` and the like are sizes of numpy's, and
-# "inf" is a number: what it stands for is known only when the code runs. Or one of a list of
+# Only characters of such codes, with an e or f among them. `f8` and the like are numpy's sizes, and
+# "inf" is a number; what such a text means is known only when the code runs. Or one of a list of
 # dtypes, as in "f4,f4".
 _HALF_OR_SINGLE = (
     r"[<>=|]?\d*F|"  # two of single precision

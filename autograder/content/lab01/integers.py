@@ -55,7 +55,7 @@ def _integer_cases(rng: np.random.Generator) -> list[Case]:
         return [[bits, width, name] for bits in patterns for name in _ENCODINGS]
 
     unknown = ["signed", "two's complement", "Unsigned", "ones-complement", "magnitude", ""]
-    # These begin with a known name, end with one, or spell it otherwise.
+    # These begin or end with a known name, or spell it differently.
     unknown += ["unsigned int", "not-unsigned", "twos", "twos-complement ", "sign_magnitude"]
     edges = [(0, 16), (1 << 15, 16), (0xFFFF, 16), (1 << 31, 32), (0xFFFF_FFFF, 32), (1, 32)]
     edges += [(2, 2), (2**60 - 1, 60)]
@@ -71,7 +71,7 @@ def _integer_cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _with(encoding: str, wrong: Callable[[int, int], int]) -> Callable[[int, int, str], int]:
-    """The reference, but for one encoding."""
+    """The reference, except for one encoding."""
 
     def mutant(bits: int, width: int, name: str) -> int:
         return wrong(bits, width) if name == encoding else _integer(bits, width, name)
@@ -93,7 +93,7 @@ def _always_8_bits(bits: int, width: int, encoding: str) -> int:
 
 
 def _known_widths(bits: int, width: int, encoding: str) -> int:
-    """Right for the widths of C's integers; any other is read as the next of them, if any."""
+    """Correct for the widths of C's integers; any other width is rounded up to one of these."""
     return _integer(bits, min(known for known in (8, 16, 32) if known >= width), encoding)
 
 

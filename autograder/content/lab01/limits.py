@@ -86,7 +86,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _only(key: str, outcome: Any) -> Any:
-    """The outcome of a call as if it had asked for this limit alone."""
+    """The outcome of a call as if it had asked for this limit only."""
     if not are_outcomes([outcome], 1) or outcome[0] != "value":
         return outcome
     limits = outcome[1]

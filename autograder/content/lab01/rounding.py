@@ -38,7 +38,7 @@ def gap(x: Fraction, e: int, m: int) -> Fraction:
 
 @lru_cache
 def rounded(x: Fraction, e: int, m: int) -> Fraction | float:
-    """The nearest number of the format, ties to even; plus or minus inf where that is too large."""
+    """The nearest number of the format, ties to even; plus or minus inf if it is too large."""
     step = gap(x, e, m)
     nearest = round(x / step) * step  # Python rounds a Fraction's ties to even
     return nearest if abs(nearest) <= largest(e, m) else math.copysign(math.inf, x)

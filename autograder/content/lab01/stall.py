@@ -24,9 +24,9 @@ def _some_format(rng: np.random.Generator) -> tuple[int, int]:
 def stalls_at(step: float, e: int, m: int) -> float:
     """Return where the sum stalls, by adding and rounding as the exercise says.
 
-    Only equal additions in a row are taken at once. Between two powers of two the gap is the same,
-    and so is the rounded addition, once the first tie has made the last bit even. All is integers,
-    in units small enough for every number here.
+    A run of equal additions is done in one step. Between two powers of two the gap is constant, and
+    so is the rounded addition once the first tie has made the last bit even. Everything is computed
+    in integers, in a unit small enough for every number involved.
     """
     exact = Fraction(step)
     least = 2 - (1 << e - 1) - m  # the smallest gap is 2**least
@@ -59,12 +59,12 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return float(2.0 ** rng.uniform(lowest - m, highest - m))
 
     def edges(e: int, m: int) -> list[list[float]]:
-        """Steps at half the smallest number, at a power of two, and where the sum overflows."""
+        """Steps around half the smallest number, around a power of two, and around overflow."""
         half = float(gap(Fraction(0), e, m)) / 2
         power = 2.0 ** int(rng.integers(-3, 2))
         last = float(largest(e, m)) / 2 ** (m + 1)
         over = math.ldexp(1.0, round(math.log2(last)))
-        near = [half, power, over / 2, over]  # half of it is the last step that does not overflow
+        near = [half, power, over / 2, over]  # half of it is the last step that doesn't overflow
         steps = [s for x in near for s in (x, math.nextafter(x, 0), math.nextafter(x, math.inf))]
         steps += [half / 4, 1.9 * half, 3 * half, last * 64, float(largest(e, m)) * 4]
         return [[s, e, m] for s in steps]

@@ -1,4 +1,4 @@
-"""careful_sum: a sum in float16 whose error does not grow with the number of terms.
+"""careful_sum: a sum in float16 whose error doesn't grow with the number of terms.
 
 The student's process sends each array's answer and the arguments of every addition. This side
 replays them: whatever the student's process does, the answer counts only if these additions are
@@ -21,7 +21,7 @@ __all__ = ["careful_sum"]
 
 Half = NDArray[np.float16]
 
-# Functions that add up exactly, or in more than 16 bits: given their sum, `add` only has to hit it.
+# Functions that sum exactly or in more than 16 bits: with their sum, `add` only has to hit it.
 _NO_OTHER_SUM = Ban(
     names=frozenset(
         {".accumulate", ".cumsum", ".dot", ".einsum", ".inner", ".matmul", ".mean", ".average"}
@@ -41,9 +41,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return Case(("sum",), {"arrays": [np.asarray(a, np.float16) for a in arrays]}, fixed=fixed)
 
     def power_tree(levels: int) -> NDArray[Any]:
-        """One large number, which meets a small sum at each level of a tree of additions.
+        """One large number, to which each level of a tree of additions adds a small sum.
 
-        The numbers are sorted, so that a tree of sorted numbers is no other.
+        The numbers are sorted, so that sorting them first doesn't change the tree.
         """
         small = [np.full(2**level, 0.498 / 2**level) for level in reversed(range(levels))]
         return np.concatenate([*small, [1024]])
@@ -139,9 +139,9 @@ def _is_allowed(x: Half, pairs: Any) -> bool:
     ):
         return False
     sums = _sums(pairs)
-    # The addition before which each of the 65,536 patterns may first be used.
+    # For each of the 65,536 patterns, how many additions must come before its use.
     since = np.full(2**16, len(sums) + 1)
-    since[_magnitudes(sums)[::-1]] = np.arange(1, len(sums) + 1)[::-1]  # the first one stays
+    since[_magnitudes(sums)[::-1]] = np.arange(1, len(sums) + 1)[::-1]  # first one wins
     since[_magnitudes(x)] = 0
     since[0] = 0
     needed = since[_magnitudes(pairs)].max(axis=1, initial=0)
@@ -176,7 +176,7 @@ def _magnitudes(values: Half) -> NDArray[np.uint16]:
 
 
 def _recognisable(x: Half) -> Iterator[tuple[str, float]]:
-    """The sums that the usual mistakes give for an array."""
+    """The sums that common mistakes give for an array."""
     with np.errstate(over="ignore", invalid="ignore"):
         yield "one_after_another", float(np.add.accumulate(x, dtype=np.float16)[-1])
         yield "one_after_another", float(np.add.accumulate(x[::-1], dtype=np.float16)[-1])
@@ -200,7 +200,7 @@ def _in_pairs(x: Half) -> np.float16:
 
 
 def _losses_apart(x: Half) -> np.float16:
-    """The losses of all additions, added up in float16 and given back once at the end."""
+    """The losses of all additions, summed in float16 and added back once at the end."""
     total = losses = np.float16(0)
     for element in x:
         exact = float(total) + float(element)
@@ -210,7 +210,7 @@ def _losses_apart(x: Half) -> np.float16:
 
 
 def _compensation_added(x: Half) -> np.float16:
-    """Kahan's sum, but with the wrong sign: the excess of an addition is added once more."""
+    """Kahan's sum with the wrong sign: the excess of an addition is added once more."""
     total = too_much = np.float16(0)
     for element in x:
         y = np.float16(element + too_much)

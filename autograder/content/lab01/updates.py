@@ -29,7 +29,7 @@ def is_lost(param: float, update: float, e: int, m: int) -> bool:
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     def around(param: float, e: int, m: int) -> list[list[float]]:
-        """Updates of about a quarter and a half of the gap, up and down."""
+        """Updates around a quarter and half of the gap, up and down."""
         near = float(gap(Fraction(param), e, m))
         sizes = [near / 2 * f for f in (0.5, 0.75, 1 - 2.0**-m, 1, 1 + 2.0**-m, 1.5)]
         return [[param, sign * size, e, m] for size in sizes for sign in (1.0, -1.0)]
@@ -63,7 +63,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     fixed += [[0.0, 2.0**-25, 5, 10], [0.0, 0.0, 5, 10], [1e6, 1.0, 5, 10], [1.0, 1e6, 5, 10]]
     fixed += [[1.0, 0.001, 8, 7], [1.0, 0.005, 8, 7], [2.0**-24, 2.0**-25, 5, 10]]
     fixed += [*around(-1.0, 8, 23), *around(1.0, 2, 1), *around(1.5, 2, 3)]
-    # An infinite parameter stays what it is.
+    # An infinite parameter never changes.
     fixed += [[1e6, 1e4, 5, 10], [-1e6, 1e4, 5, 10], [1e6, 1e6, 5, 10]]
     fixed += [[0.1, 0.0, 5, 10]]
     fixed += one_at_a_time([1e6, 1e4, 5, 10], {2: 8}) + one_at_a_time([1.0, 2.0**-9, 8, 7], {3: 10})
@@ -99,7 +99,7 @@ def _no_overflow(param: float, update: float, e: int, m: int) -> bool:
 
 
 def _unbounded_below(x: Fraction, e: int, m: int) -> Fraction | float:
-    """The nearest number if exponents went on downwards, and the gaps with them."""
+    """The nearest number if exponents, and so the gaps, had no lower bound."""
     if x == 0:
         return x
     step = power_of_two(floor_log2(abs(x)) - m)
@@ -108,7 +108,7 @@ def _unbounded_below(x: Fraction, e: int, m: int) -> Fraction | float:
 
 
 def _flushed(x: Fraction, e: int, m: int) -> Fraction | float:
-    """The nearest number among zero and the normal ones."""
+    """The nearest number among zero and the normal numbers."""
     nearest = rounded(x, e, m)
     normal = isinstance(nearest, float) or abs(nearest) >= power_of_two(2 - (1 << e - 1))
     return nearest if normal else Fraction(0)
@@ -127,7 +127,7 @@ def _rounding_by(
 
 
 def _up_to(share: float, *, signed: bool = False) -> Callable[[float, float, int, int], bool]:
-    """Lost wherever the update is at most this share of the gap above the parameter."""
+    """Lost whenever the update is at most this share of the gap above the parameter."""
 
     def mutant(param: float, update: float, e: int, m: int) -> bool:
         p, u = rounded(Fraction(param), e, m), rounded(Fraction(update), e, m)

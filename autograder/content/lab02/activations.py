@@ -33,7 +33,7 @@ def _elements(op: str, dims: _Dims) -> int:
 
 
 def _with(op: str, *names: str) -> Callable[[str, _Dims], int]:
-    """The reference, but for one op, whose output has these dimensions."""
+    """The reference, except for one op, whose output has these dimensions."""
 
     def mutant(asked: str, dims: _Dims) -> int:
         return prod(dims[name] for name in names) if asked == op else _elements(asked, dims)
@@ -53,11 +53,11 @@ def _activation_cases(rng: np.random.Generator) -> list[Case]:
     def draw(op: str) -> list[object]:
         # Primes, so that no two products are equal by chance.
         primes = rng.choice([3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 1009], 4, replace=False)
-        # In any order: an answer may go by it, and not by the names.
+        # In random order, to catch answers that go by the order instead of the names.
         names = rng.permutation(_TAKES[op]).tolist()
         return [op, {name: int(size) for name, size in zip(names, primes, strict=False)}]
 
-    # Other ops with the dimensions of each: an answer may go by a part of the name, or by those.
+    # Unknown ops with the dimensions of each. These catch answers that go by parts of names.
     others = {
         "conv2d": ("conv1d", "conv2d_transpose", "my_conv2d"),
         "linear": ("Linear", "bilinear", "linear2"),
@@ -68,12 +68,12 @@ def _activation_cases(rng: np.random.Generator) -> list[Case]:
         known, dims = draw(op)
         unknown += [[known, dims], *([other, dims] for other in names)]
     gpt3 = ["transformer", {"bs": 1562, "seq_len": 2048, "h": 12288}]
-    # Products that int64 holds, and no float.
+    # Products that fit into int64 but into no float.
     large = [
         [op, dict(zip(names, (1009, 10**7 + 19, 11, 10**6 + 3), strict=False))]
         for op, names in _TAKES.items()
     ]
-    # One dimension differs at a time, for results that are kept under the others.
+    # One dimension differs at a time, to catch results cached under the others.
     ones = {op: dict.fromkeys(names, 1) for op, names in _TAKES.items()}
     twos = [[op, {**dims, name: 2}] for op, dims in ones.items() for name in _OUTPUT[op]]
     return [

@@ -20,7 +20,7 @@ def exact_bytes(expected: Any, got: Any) -> bool:
     """Tell whether two answers are equal.
 
     All references of this lab are whole numbers. Only a mutant's value is a float, such as bytes
-    divided by 2**30, and it is recognised in any order of operations.
+    divided by 2**30; rounding may differ there, because the order of operations may.
     """
     if isinstance(expected, float) and isinstance(got, float):
         return math.isclose(expected, got, rel_tol=1e-9)
@@ -37,9 +37,9 @@ def by_parts(
     mutants: Mapping[str, _Count],
     write: Callable[..., str],
 ) -> Callable[[Case, Answer], Mapping[str, Finding]]:
-    """Return a judge for a function that returns a dict: each part is decided by some of its keys.
+    """Return a judge for a function that returns a dict: some of its keys decide each part.
 
-    `reference` and `mutants` return the whole dict. `write(*arguments)` writes a call.
+    `reference` and `mutants` return the whole dict. `write(*arguments)` formats a call.
     """
     keys = {key for part in parts.values() for key in part}
 
@@ -75,7 +75,7 @@ def _said_of_keys(
     calls: Sequence[Sequence[Any]],
     outcomes: Any,
 ) -> str:
-    """What is wrong with the first value that isn't a dict with these keys; "" if all are."""
+    """Describe the first value that isn't a dict with these keys; "" if all are."""
     if not are_outcomes(outcomes, len(calls)):
         return ""
     for call, outcome in zip(calls, outcomes, strict=True):
@@ -101,7 +101,7 @@ def _of(count: _Count, keys: Sequence[str], *arguments: Any) -> dict[str, int]:
 
 
 def _only(own: Sequence[str], keys: set[str], outcome: Any) -> Any:
-    """The outcome of a call as if it had returned only the keys of one part."""
+    """The outcome of a call as if it had returned only one part's keys."""
     if not are_outcomes([outcome], 1) or outcome[0] != "value":
         return outcome
     counted = outcome[1]

@@ -85,22 +85,22 @@ def _batch_cases(rng: np.random.Generator) -> list[Case]:
         return sizes | {"n_heads": n_heads} | embeddings
 
     def draw(batch: int, over: int) -> list[object]:
-        """A call whose answer is `batch`, with `over` bytes left; a negative one is short of it."""
+        """A call with room for `batch` sequences and `over` bytes more, or fewer if negative."""
         sizes, seq = shape(), int(rng.integers(64, 4000))
         needed = 16 * _parameters(sizes) + batch * _one_example(seq, sizes)
         return [seq, sizes, max(needed + over, 0)]
 
     some = [draw(int(rng.integers(2, 300)), int(rng.integers(1, 10_000))) for _ in range(8)]
-    # At these budgets a byte decides.
+    # At these budgets a single byte decides.
     exact = [draw(batch, over) for batch in (1, 5, 40, 3000) for over in (0, -1)]
     nothing = [draw(0, 1000), draw(0, 0), draw(-2, 0), [128, shape(), 0]]
     gpt2 = {"n_layers": 12, "d_model": 768, "n_heads": 12, "vocab": 50257, "context": 1024}
     lengths = [[seq, gpt2, 16 * 10**9] for seq in (128, 256, 512, 1024, 2048, 4096, 8192, 16384)]
     lengths.append([1024, gpt2, 24 * 10**9])
-    # One attribute differs at a time, so each of them counts for a result that is remembered.
+    # One attribute differs at a time, to catch results cached under too few of them.
     others = {"n_layers": 24, "d_model": 1536, "n_heads": 16, "vocab": 500_000, "context": 4096}
     lengths += [[1024, {**gpt2, name: size}, 16 * 10**9] for name, size in others.items()]
-    # A quotient that no float tells from the next whole number. It is small, so that answers which
+    # A quotient that no float tells from the next whole number. It is small, so that answers that
     # try one batch after another end soon.
     long = 5 * 10**7
     lengths.append([long, gpt2, 16 * _parameters(gpt2) + 3 * _one_example(long, gpt2) - 1])

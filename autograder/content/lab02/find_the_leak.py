@@ -12,10 +12,10 @@ from peakmem.probes.lab02 import LEAK_LAYERS, evaluate_batches, losses_bound, sc
 
 __all__ = ["evaluate", "find_the_leak", "report_of_losses"]
 
-_APART = 1e-3  # between two losses; a judge overlooks far less
+_APART = 1e-3  # between two losses; the judge's tolerance is far smaller
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn  # `evaluate` loads torch: right answers are judged without it
+    from torch import Tensor, nn  # torch loads late: judging a correct answer doesn't need it
 
     _Batches = Iterable[tuple[Tensor, Tensor]]
 
@@ -104,7 +104,7 @@ def _sizes(rng: np.random.Generator, count: int, rows: int, width: int) -> dict[
 
 
 def _small(rng: np.random.Generator) -> dict[str, int]:
-    """Return sizes of batches whose losses differ by far more than a judge overlooks."""
+    """Return sizes of batches whose losses differ by far more than the judge tolerates."""
     while True:
         count, rows, width = rng.integers(2, 6), rng.integers(3, 9), rng.integers(5, 12)
         sizes = _sizes(rng, int(count), int(rows), int(width))
@@ -113,7 +113,7 @@ def _small(rng: np.random.Generator) -> dict[str, int]:
 
 
 def _batches(number: float) -> Callable[[Mapping[str, int]], int]:
-    """So many tensors of a batch's size for each batch."""
+    """The bytes of `number` tensors of a batch's size for each batch."""
     return lambda sizes: int(4 * number * sizes["count"] * sizes["rows"] * sizes["width"])
 
 
@@ -125,7 +125,7 @@ find_the_leak = leak_task(
         reference=evaluate,
         results=report_of_losses,
         small=_small,
-        # So many batches that their inputs alone exceed the bound.
+        # Enough batches that their inputs alone exceed the bound.
         large=lambda rng: _sizes(rng, int(rng.integers(28, 32)), 512, 128),
         most_bytes=losses_bound,
         mistakes={

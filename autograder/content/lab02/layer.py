@@ -1,4 +1,4 @@
-"""layer_activation_bytes: what training keeps of a transformer's layer."""
+"""layer_activation_bytes: what training keeps from one transformer layer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PARTS = ("attention", "mlp", "layer_norms")
 def kept_bytes(
     seq: int, batch: int, d_model: int, n_heads: int, attention: str = "standard"
 ) -> dict[str, int]:
-    """Return the bytes that one layer keeps, as Korthikanti et al. 2022 count them (sect. 4.1).
+    """Return the bytes that one layer keeps, as counted by Korthikanti et al. 2022 (sect. 4.1).
 
     Raises ValueError if `attention` is neither "standard" nor "flash".
     """
@@ -32,7 +32,7 @@ def kept_bytes(
 
 
 def _but(change: Callable[..., dict[str, int]]) -> Callable[..., dict[str, int]]:
-    """The reference with some parts counted otherwise.
+    """The reference with some parts counted differently.
 
     `change` gets sbh, the elements of one boundary; as2b, those of all heads' scores; and whether
     attention is standard (1) or not (0).
@@ -101,7 +101,7 @@ def _layer_cases(rng: np.random.Generator) -> list[Case]:
 
     both = [[1024, 3, 768, 12], [1024, 3, 768, 12, "flash"]]
     fixed = [[2048, 1, 12288, 96], [1024, 4, 768, 12, "flash"], [1, 1, 1, 1], [7, 3, 20, 5]]
-    # GPT-3's 13B row, whose width its heads don't divide; then products that floats would round.
+    # GPT-3's 13B row, whose heads don't divide its width; then products that floats would round.
     fixed += [[2048, 1, 5140, 40], [1476, 27, 4066, 17], [289, 14, 3256, 17], [3057, 19, 23, 28]]
     others = {0: 512, 1: 2, 2: 1024, 3: 16, 4: "flash"}
     fixed += one_at_a_time([1024, 3, 768, 12, "standard"], others)

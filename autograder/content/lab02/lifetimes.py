@@ -1,4 +1,4 @@
-"""lifetimes and live_bytes: how long tensors live, and the bytes that adds up to."""
+"""lifetimes and live_bytes: how long tensors live, and the bytes live at each step."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _own_saves_only(graph: _Graph, training: bool) -> _Lives:
 
 
 def _last_overwritten(graph: _Graph, training: bool) -> _Lives:
-    """Each reader's step replaces the one before, even by an earlier step."""
+    """Each reader's step replaces the previous one, even if it is earlier."""
     n = len(graph)
     last = {op["name"]: i for i, op in enumerate(graph)}
     for i, op in enumerate(graph):
@@ -65,7 +65,7 @@ def _last_overwritten(graph: _Graph, training: bool) -> _Lives:
 
 
 def _next_step_only(graph: _Graph, training: bool) -> _Lives:
-    """Every output is used by the next operation and no other, as in a chain."""
+    """Every output is used only by the next operation, as in a chain."""
     chain = [{**op, "inputs": [graph[i - 1]["name"]] if i else []} for i, op in enumerate(graph)]
     return _lives(chain, training)
 
@@ -84,9 +84,9 @@ def _sources_listed(graph: _Graph, training: bool) -> _Lives:
 
 
 def _random_graph(rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Operations that each read one or two values, some of them old, and save any or none.
+    """Operations that each read one or two values, some made long before, and save any or none.
 
-    Two values are made by no operation, under names that nobody can count on.
+    No operation makes two of the values, and their names are unpredictable.
     """
     sources = rng.choice(["x", "tokens", "mask", "image", "x0", "input"], 2, replace=False)
     names = [str(name) for name in sources]
@@ -94,10 +94,10 @@ def _random_graph(rng: np.random.Generator) -> list[dict[str, Any]]:
     for i in range(int(rng.integers(4, 12))):
         inputs = [names[-1]]
         if i and rng.random() < 0.4:
-            # Anywhere, so that the latest is not always the first of them, nor the last.
+            # At a random place, so that the latest is neither always the first nor always the last.
             inputs.insert(int(rng.integers(2)), names[int(rng.integers(len(names)))])
         name = f"t{i}"
-        old = names[int(rng.integers(len(names)))]  # a backward may need what nobody reads here
+        old = names[int(rng.integers(len(names)))]  # backward may need what forward doesn't
         chances = {old: 0.2} | dict.fromkeys([*inputs, name], 0.4)
         saves = [value for value, chance in chances.items() if rng.random() < chance]
         size = int(rng.integers(1, 1000))
@@ -121,7 +121,7 @@ _UNSAVED = [_op("h", "x", ""), _op("a", "h", ""), _op("b", "a", ""), _op("y", "b
 _UNREAD = [_op("a", "x", ""), _op("b", "a", "x"), _op("c", "b", "a"), _op("d", "c", "")]
 _TWICE = [_op("a", "x", "x"), _op("b", "a a", "a"), _op("c", "b", "b"), _op("d", "a c", "a c")]
 _MASKED = [_op("a", "tokens", "tokens"), _op("b", "a mask", "mask"), _op("c", "b x", "a b x")]
-# An operation without inputs, one with three, and names that are parts of others.
+# An operation without inputs, one with three, and names that are contained in others.
 _THREE = [_op("h", "x", ""), _op("h2", "h", "h"), _op("bias", "", ""), _op("r", "h2 bias x", "")]
 _THREE += [_op("h22", "x h2 r", "x bias h22"), _op("y", "h22", "")]
 
@@ -211,7 +211,7 @@ def _live(tensors: Sequence[Sequence[int]], n_steps: int) -> list[int]:
 
 
 def _wrapped(tensors: Sequence[Sequence[int]], n_steps: int) -> list[int]:
-    """Adds at every step of each tensor: a negative step counts from the end."""
+    """Adds at every step of each tensor; a negative step counts from the end."""
     live = [0] * n_steps
     for size, first, last in tensors:
         for step in range(first, min(last, n_steps - 1) + 1):
@@ -235,12 +235,12 @@ def _live_cases(rng: np.random.Generator) -> list[Case]:
             first = int(rng.integers(-beyond, n_steps))
             last = int(rng.integers(max(first, 0), n_steps + beyond))
             tensors.append((int(rng.integers(1, 100)), first, last))
-        # Two tensors may have all three numbers in common, or their steps alone.
+        # Two tensors may have all three numbers in common, or only their steps.
         tensors.insert(2, tensors[0])
         tensors.append((int(rng.integers(1, 100)), *tensors[1][1:]))
         return [tensors, n_steps]
 
-    # No sum of these fits into 32 bits.
+    # None of these sums fits into 32 bits.
     two_buffers = [[(10**10, i, i + 1) for i in range(6)], 7]
     grows = [[(10, i, 11 - i) for i in range(6)], 12]
     outside = [[(5, -9, -2), (7, 9, 12), (3, -2, 20), (2, 4, 4)], 5]

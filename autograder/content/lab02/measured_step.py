@@ -16,7 +16,7 @@ __all__ = ["measured_training"]
 
 
 def measured_training(shape: Mapping[str, int], batch: int, seq: int) -> dict[str, int]:
-    """Return what a step of a real model takes, in bytes, once the optimizer's state is there."""
+    """Return the bytes that a real model's step takes once the optimizer's state exists."""
     model = GPT(SimpleNamespace(**shape))
     optimizer = _AdamW(model)
     tokens, targets = (torch.zeros(batch, seq, dtype=torch.long) for _ in range(2))
@@ -35,17 +35,17 @@ def measured_training(shape: Mapping[str, int], batch: int, seq: int) -> dict[st
 
 
 def _kept_by_forward(model: GPT, tokens: torch.Tensor, targets: torch.Tensor) -> tuple[int, int]:
-    """Return the bytes of what autograd keeps: of logits' size, and else but the parameters."""
+    """Return the saved bytes, without parameters: those of logits-sized tensors, and the rest."""
     kept: dict[int, torch.UntypedStorage] = {}
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage  # held, so that its address is not used again
-        return tensor.detach()  # an output that its own node keeps would never be freed
+        kept[storage.data_ptr()] = storage  # held, so that its address isn't reused
+        return tensor.detach()  # an output saved by its own node would never be freed
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         logits = model(tokens)
-        # It goes by the address: nothing but the loss keeps something as large as the logits.
+        # Identified by address: only the loss saves tensors as large as the logits.
         before = set(kept)
         loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
@@ -56,7 +56,7 @@ def _kept_by_forward(model: GPT, tokens: torch.Tensor, targets: torch.Tensor) ->
 
 
 class _AdamW:
-    """AdamW(foreach=False) after its first steps, by torch's own function.
+    """AdamW(foreach=False) after its first steps, run by torch's own function.
 
     torch.optim's classes are left out: the first one imports torch._dynamo, which takes seconds.
     """

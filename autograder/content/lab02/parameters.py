@@ -43,7 +43,7 @@ def total_parameters(n_layers: int, d_model: int, vocab: int, context: int) -> i
 
 
 def _but(change: Callable[..., _Count]) -> Callable[..., _Count]:
-    """The reference with some components counted otherwise.
+    """The reference with some components counted differently.
 
     `change` gets the right count, then n_layers, d_model, vocab and context.
     """
@@ -100,7 +100,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     gpt3 = [list(row) for row in (*table, (96, 12288))]
     drawn = [shape() + tail for tail in ([], [True], [False]) for _ in range(4)]
     edges = [[1, 1, 1, 1, True], [1, 1, 1, 1, False], [12, 768, 50257, 1024], [96, 12288, 50257]]
-    edges.append([2, 700_000_003, 7, 11, False])  # products that int64 holds, and no float
+    edges.append([2, 700_000_003, 7, 11, False])  # products that fit into int64 but into no float
     edges += one_at_a_time([12, 768, 1000, 512, False], {0: 24, 1: 1024, 2: 900, 3: 256, 4: True})
     parts = tuple(_PARTS)
     return [Case(parts, {"calls": drawn}), Case(parts, {"calls": gpt3 + edges}, fixed=True)]

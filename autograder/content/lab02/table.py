@@ -36,7 +36,7 @@ _inconsistent = _where(lambda row: row["n_heads"] * row["d_head"] != row["d_mode
 
 
 def _table(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
-    """Rows that add up, or fail it by 1, by a remainder, by one head, or by a factor of two."""
+    """Rows that are consistent, or off by 1, by a remainder, by one head, or by a factor of two."""
     rows = []
     for index in rng.permutation(count):
         n_heads, d_head = int(rng.integers(2, 100)), 2 * int(rng.integers(8, 100))
@@ -51,9 +51,9 @@ def _table(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
 def _cases(rng: np.random.Generator) -> list[Case]:
     gpt3 = [dict(zip(_KEYS, row, strict=True)) for row in _GPT3]
     drawn = [[_table(rng, count)] for count in (4, 8, 8, 30)]
-    # 12 heads of 64 beside widths that are larger or smaller, by 1 or by a whole factor.
+    # 12 heads of 64 with widths that are larger or smaller, by 1 or by a whole factor.
     widths = [[{**gpt3[0], "name": f"{w}", "d_model": w} for w in (w0, 768)] for w0 in _WIDTHS]
-    # Of one width, with other heads.
+    # The same width, with other heads.
     heads = [{**gpt3[0], "name": "one more", "n_heads": 13}, {**gpt3[0], "d_head": 63}]
     equal = [*heads, {**gpt3[0], "name": "like the first"}]
     fixed = [[gpt3], [[]], [gpt3[:1]], [gpt3[6:7]], [equal], *([rows] for rows in widths)]

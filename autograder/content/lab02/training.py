@@ -1,4 +1,4 @@
-"""predict_training: a step's memory, compared with what a real step takes on this side."""
+"""predict_training: a step's memory, compared with a real step on the trusted side."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _KEYS = (*EXACT, "saved_activations", "peak")
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    """Two shapes of each kind, and the first one with each number changed by itself.
+    """Two shapes of each kind, and the first shape with each of its numbers changed in turn.
 
-    Their proportions vary little, so a mistake always costs the same. Activations and logits decide
-    in the first two; the embedding in the next two; the third two have a small vocabulary, and the
-    MLP's matrices are their largest parameters.
+    Their proportions vary little, so a mistake always costs the same points. Activations and logits
+    dominate the first two, and the embedding dominates the next two. The last two have a small
+    vocabulary, and the MLP's matrices are their largest parameters.
     """
     kinds = [(2, 128, 4, 1000, 256), (3, 128, 2, 1100, 288)]
     kinds += [(1, 96, 2, 3000, 32), (2, 128, 4, 3000, 32)]
     kinds += [(3, 128, 2, 100, 32), (4, 128, 4, 100, 32)]
     calls = [_call(rng, *kind) for kind in kinds]
     shape, batch, seq = calls[0]
-    # For results that are kept without the batch, the length, or part of the shape.
+    # Catch results cached without the batch, the length, or part of the shape.
     calls += [(shape, 2 * batch, seq), (shape, batch, 24 - seq)]
     sizes = {"n_layers": 3, "d_model": 96, "vocab": shape["vocab"] + 100, "context": 30}
     calls += [({**shape, name: size}, batch, seq) for name, size in sizes.items()]
@@ -97,12 +97,12 @@ def _is_prediction(got: Any) -> bool:
         isinstance(got, dict)
         and got.keys() == set(_KEYS)
         and all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in got.values())
-        and all(abs(x) < 2**64 for x in got.values())  # no NaN either
+        and all(abs(x) < 2**64 for x in got.values())  # refuses NaN, too
     )
 
 
 def _right_by_the_rules(rules: Sizes, got: Mapping[str, float]) -> bool:
-    """Tell whether an answer is so close to the rules that measuring would find it right too.
+    """Tell whether an answer is so close to the rules that measuring would accept it too.
 
     Measuring takes a fortieth of a second, and most answers need none.
     """
@@ -120,9 +120,9 @@ def _near(expected: float, got: float, tolerance: float) -> bool:
 
 
 def _fits(part: str, sizes: Sizes, got: Mapping[str, float], rules: Sizes) -> bool:
-    """Tell whether an answer is as a mutant's, in what this part is about.
+    """Tell whether an answer agrees with a mutant's in this part.
 
-    A mutant with wrong components explains no peak of an answer that hasn't got them.
+    A mutant with wrong components doesn't explain the peak of an answer with other components.
     """
     alike = _same_components(sizes, got)
     if part in _TOLERANCES:
@@ -137,7 +137,7 @@ def _same_components(sizes: Sizes, got: Mapping[str, float]) -> bool:
 
 
 def _wrong(part: str, expected: Sizes, got: Mapping[str, float]) -> str:
-    """Return what is wrong with an answer in this part; "" if it is right."""
+    """Return what is wrong with an answer in this part; "" if it is correct."""
     if part in _TOLERANCES:
         if _near(expected["peak"], got["peak"], _TOLERANCES[part]):
             return ""
@@ -174,7 +174,7 @@ predict_training = Task(
     judge=_judge,
     ban=_NO_RUN,
     mistakes={
-        # Those of the peak alone come first: they explain no answer whose components are wrong.
+        # Mistakes in the peak alone come first: they don't explain an answer with wrong components.
         "peak_is_sum": "Your peak is the sum of all components. But gradients and saved "
         "activations are never all live at once, and temporary values come on top.",
         "one_copy_of_logits": "When the logits' gradient is made, three tensors of their size are "

@@ -18,13 +18,13 @@ EXACT = ("parameters", "gradients", "optimizer", "logits")
 def rule_of_the_lab(shape: Shape, batch: int, seq: int, **change: int) -> Sizes:
     """Return what the notebook's rules give, or a mistake in them.
 
-    `change` overrides numbers that the rules use: see the names below.
+    `change` overrides numbers that the rules use, by the names below.
     """
     n, d, vocab = shape["n_layers"], shape["d_model"], shape["vocab"]
     tokens = batch * seq
     number = {
         "count": total_parameters(n, d, vocab, shape["context"]),
-        "weight": 4,  # bytes of one, and of its gradient
+        "weight": 4,  # bytes of one weight, and of its gradient
         "moments": 2,
         "counters": 12 * n + 4,
         "saved": 4 * tokens * (n * (16 * d + 4 + shape["n_heads"]) + 2 * d + 2) + 16 * tokens,
@@ -49,7 +49,7 @@ def rule_of_the_lab(shape: Shape, batch: int, seq: int, **change: int) -> Sizes:
 
 
 def _with(change: Callable[[Shape, int, int, Sizes], Mapping[str, int]]) -> Callable[..., Sizes]:
-    """The rules with some of their numbers changed; `change` gets the right answer too."""
+    """The rules with some of their numbers changed; `change` also gets the right answer."""
 
     def mutant(shape: Shape, batch: int, seq: int) -> Sizes:
         right = rule_of_the_lab(shape, batch, seq)

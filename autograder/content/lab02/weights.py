@@ -32,7 +32,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return [[count, dtype] for count in counts for dtype in _BITS]
 
     gpt3 = [[count, dtype] for count in (175 * 10**9, 174_604_259_328) for dtype in _BITS]
-    # From 2**54 + 1 on no float holds a count, nor half of it.
+    # From 2**54 + 1 on, no float holds such a count or half of it.
     edges = [[count, dtype] for count in (0, 1, 2, 3, 10**15 + 1, 2**54 + 1) for dtype in _BITS]
     unknown = [[10, name] for name in ("float32", "fp4", "FP16", "fp32 ", "mxfp8", "")]
     return [
@@ -46,7 +46,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 def _with(
     dtypes: tuple[str, ...], wrong: Callable[[int, str], object]
 ) -> Callable[[int, str], object]:
-    """The reference, but for some dtypes."""
+    """The reference, except for some dtypes."""
 
     def mutant(n_params: int, dtype: str) -> object:
         return wrong(n_params, dtype) if dtype in dtypes else _bytes(n_params, dtype)
@@ -55,7 +55,7 @@ def _with(
 
 
 def _else(default: object) -> Callable[[int, str], object]:
-    """The reference, but without errors: an unknown dtype gets some bytes per number, or None."""
+    """The reference without errors: an unknown dtype gets some bytes per number, or None."""
 
     def mutant(n_params: int, dtype: str) -> object:
         if dtype in _BITS:

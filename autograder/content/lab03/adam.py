@@ -1,8 +1,8 @@
 """Adam by torch, the reference for every answer, and Adam with each common mistake.
 
-A model here is the input of `peakmem.probes.lab03.adam_step`: some parameters' start and gradients.
-A path is the result: all parameters after each call. A mutant walks its path call by call, and
-stops where the path leaves another's.
+A model here is the input of `peakmem.probes.lab03.adam_step`: initial parameters and gradients.
+A path is the result: all parameters after each call. A mutant computes its path call by call, so it
+can stop as soon as the path differs from another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Walk = Iterator[list[Array]]
 
 
 def calls_of(model: Model) -> int:
-    """Return how many calls a model's gradients are for."""
+    """Return the number of calls that a model has gradients for."""
     return len(model["gradients"][0])
 
 
@@ -43,7 +43,7 @@ def _torch_path(
     betas: tuple[float, float] = (0.9, 0.999),
     eps: float = 1e-8,
 ) -> Path:
-    # The function that torch.optim.Adam's step calls; the class would import torch._dynamo first.
+    # torch.optim.Adam's step calls this function; the class itself would import torch._dynamo.
     parameters = [torch.tensor(array, dtype=torch.float64) for array in model["parameters"]]
     states = [(torch.zeros_like(p), torch.zeros_like(p), torch.tensor(0.0)) for p in parameters]
     path = []
@@ -90,7 +90,7 @@ Update = Callable[[Array, _Moments, _Options], Array]
 
 
 def _moved(gradient: Array, own: _Moments, o: _Options, correction: int | None = None) -> Array:
-    """Take one right step: update the moments, return what is subtracted from the parameter."""
+    """Take one correct step: update the moments, and return what to subtract from the parameter."""
     own.first = o.betas[0] * own.first + (1 - o.betas[0]) * gradient
     own.second = o.betas[1] * own.second + (1 - o.betas[1]) * gradient**2
     t = own.steps if correction is None else correction
@@ -177,10 +177,10 @@ def _walk(
 ) -> list[Walk]:
     """Return the models' paths under `update`.
 
-    `none` is what a gradient of None does: "skip" its parameter or the whole "call", count as
-    "zero", "stop" at it.
-    `count` says whose steps the bias correction goes by: the parameter's "own", all "calls", or
-    the "updates" of all parameters together.
+    `none` is the effect of a gradient of None: "skip" the parameter, skip the whole "call", count
+    as "zero", or "stop" there.
+    `count` is what the bias correction counts: the parameter's "own" steps, all "calls", or the
+    "updates" of all parameters together.
     """
     return [_walk_one(model, _Options(**options), update, count, none) for model in models]
 
@@ -238,10 +238,10 @@ MUTANTS: dict[str, Mutant] = {
 def corrections_off(
     models: Sequence[Model], options: Mapping[str, Any], got: Sequence[Path], tolerance: float
 ) -> bool:
-    """Tell whether each move is Adam's but for its bias corrections, one pair a parameter and call.
+    """Tell whether each move is Adam's except for one pair of bias corrections per tensor and call.
 
-    So it is where a count of low precision makes the corrections inexact, however the formula is
-    turned. `tolerance` is in parts of the move.
+    This identifies corrections that a low-precision step count makes inexact, however the formula
+    is arranged. `tolerance` is a fraction of the move.
     """
     o = _Options(**options)
     return all(
@@ -252,7 +252,7 @@ def corrections_off(
 
 
 def _left_unexplained(model: Model, o: _Options, path: Path) -> Iterator[float]:
-    """What part of each move no corrections explain, by least squares over a parameter's values.
+    """Fraction of each move that no corrections explain, by least squares over a tensor's values.
 
     The move is lr m / (a sqrt(v) + b), where a and b follow from the two corrections.
     """
@@ -270,7 +270,7 @@ def _left_unexplained(model: Model, o: _Options, path: Path) -> Iterator[float]:
             columns = np.stack([move * root, move], axis=1)
             scales = np.linalg.norm(columns, axis=0) + np.finfo(float).tiny
             a, b = np.linalg.lstsq(columns / scales, first, rcond=None)[0] / scales
-            with np.errstate(all="ignore"):  # what did not move divides by zero
+            with np.errstate(all="ignore"):  # values that didn't move divide by zero
                 off = np.max(np.abs(first / (a * root + b) - move))
                 yield float(off / np.max(np.abs(move)))
         before = after

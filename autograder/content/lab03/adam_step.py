@@ -28,10 +28,10 @@ _FIRST, _CORRECTION, _NONE, _EPS = (
     "eps outside the root",
 )
 _TOLERANCE = 1e-9  # of the distance moved
-_FLOAT32 = 1e-5  # an error between the two is float32's
-_FLOAT32_COUNT = 1e-3  # 1 - 0.999 in float32 is off by more than a float32 is
-_NEARER = 1e-3  # a mutant explains an answer that is this much nearer to it than to torch
-_TINY_EPS = 1e-15  # where the place of eps is not the question
+_FLOAT32 = 1e-5  # an error between _TOLERANCE and this is float32 rounding
+_FLOAT32_COUNT = 1e-3  # 1 - 0.999 in float32 cancels, so its error is larger
+_NEARER = 1e-3  # how much nearer to a mutant than to torch an answer must be
+_TINY_EPS = 1e-15  # for cases that don't test where eps goes
 
 NO_TORCH_OPTIM = Ban(
     names=frozenset(
@@ -106,7 +106,7 @@ MISTAKES = {
 
 
 def path_cases(rng: np.random.Generator) -> list[Case]:
-    """Return the cases of a step that is to equal Adam's; each has one part of `adam_step`."""
+    """Return the cases of a step that must equal Adam's; each decides one part of `adam_step`."""
     betas = (float(rng.uniform(0.8, 0.95)), float(rng.uniform(0.98, 0.9995)))
     lr = float(rng.uniform(1e-3, 1e-1))
     options = {"lr": lr, "betas": betas, "eps": _TINY_EPS}
@@ -129,13 +129,13 @@ def _case(part: str, models: Sequence[Model], options: Mapping[str, Any]) -> Cas
 def _model(
     rng: np.random.Generator, calls: int, scales: Sequence[float], start: float = 1.0
 ) -> dict[str, Any]:
-    """A model whose parameters lie in memory in different ways, with gradients of given sizes."""
+    """A model whose parameters have different memory layouts, with gradients of given scales."""
     shapes = [
         (5,),
         (2, 3),
         (2, 3),
         (2, 2, 3),
-    ]  # two equal ones, in memory too: neither shape nor strides identify a tensor
+    ]  # two with equal shape and strides, since these don't identify a tensor
     return {
         "parameters": [start * rng.standard_normal(shape) for shape in shapes],
         "layouts": ["contiguous", "transposed", "transposed", "strided"],
@@ -148,17 +148,17 @@ def _model(
 
 
 def _signed(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Values away from zero, so that a tiny eps stays tiny compared with each of them."""
+    """Values away from zero, so that a tiny eps stays small compared with each of them."""
     values: Array = rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
     return values
 
 
 def _skipping(rng: np.random.Generator) -> dict[str, Any]:
-    """A model with one parameter that comes late, one that comes and goes, one that never comes."""
+    """A model in which one parameter starts late, one comes and goes, one never has a gradient."""
     away = [{1, 3}, {1, 3}, {1, 2, 3}, {0, 1, 2, 3}, {3}, {2, 3}, {0, 3}, {1, 3}, {3}]
     skipped = [(call, i) for call, gone in enumerate(away) for i in sorted(gone)]
     model = _model(rng, len(away), [1.0, 1.0, 1.0, 1.0])
-    model["gradients"][0][4] = 0.0  # a gradient of zeros is no None: the moments decay
+    model["gradients"][0][4] = 0.0  # a gradient of zeros isn't None: the moments decay
     return {**model, "skipped": skipped}
 
 
@@ -175,7 +175,7 @@ def judge_models(
 ) -> Finding:
     """Judge a probe's answer on `models` against torch's Adam.
 
-    `tolerance` is in parts of the distance moved.
+    `tolerance` is a fraction of the distance moved.
     """
     got = paths_in(models, said)
     if got is None:
@@ -216,7 +216,7 @@ def judge_models(
 def _is_off_from_the_start(
     models: Sequence[Model], expected: Sequence[Path], got: Sequence[Path], tolerance: float
 ) -> bool:
-    """Tell whether the first call is off already, as with a count of low precision."""
+    """Tell whether the first call is already off, as with a low-precision step count."""
     first, then = ([path[:1] for path in paths] for paths in (expected, got))
     return error(models, first, then) > tolerance
 

@@ -14,8 +14,8 @@ from peakmem.probes.lab03.leak import parameter_bytes, staged_training
 
 __all__ = ["find_the_leak", "train_in_two_stages"]
 
-# P is 12 MiB. More layers would leave gradients so small that a mistake hardly moves the results;
-# fewer, and gradients that add up would come near the bound.
+# P is 12 MiB. With more layers, gradients would be so small that a mistake hardly changes the
+# results; with fewer, gradients that accumulate would come near the bound.
 _WIDTH, _LAYERS, _BATCHES = 1024, 3, 9
 _RATES = (0.1, 0.01)
 
@@ -34,7 +34,7 @@ def train_in_two_stages(
 ) -> list[float]:
     """Train with a new optimizer in each stage; return the losses.
 
-    The options make it the mistakes.
+    Each option turns it into one of the mistakes.
     """
     losses, optimizer, first = [], make_optimizer(rates[0]), first_stage(len(batches))
     for number, (x, y) in enumerate(batches):

@@ -30,7 +30,7 @@ _LR = 0.1
 Tensors = tuple[list[Any], list[Any]]  # parameters and gradients
 FLOAT32_TOLERANCE = 1e-5  # of the distance moved, in float32
 
-# Bytes of a budget besides the text's: the small runs before it and the answer take them.
+# Bytes of a budget beyond the text's bound, for the small runs before it and for the answer.
 SLACK_BYTES = 2 * _MIB
 
 
@@ -40,10 +40,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _medium(rng: np.random.Generator) -> Case:
-    """Tensors whose values all make the same step, whatever pieces they are cut into.
+    """Tensors whose values all take the same step, however they are cut into pieces.
 
-    The meter says what stays between calls: in the kernel's eyes, that may be as much as a call
-    takes.
+    The meter decides how much may stay between calls, because the kernel's budget would allow as
+    much as a call takes.
     """
     shapes = [[int(rng.integers(140_000, 150_000))], [2, int(rng.integers(70_000, 80_000))]]
     medium = {
@@ -62,8 +62,8 @@ def _large(rng: np.random.Generator) -> Case:
         [int(rng.integers(2_600_000, 2_700_000))],
         [3, int(rng.integers(2_400_000, 2_500_000))],
         [65],
-        # Columns have no long last dimension to cut. They are few: an answer that takes a tensor's
-        # rows one by one makes a view of each, and some thousand views take a MiB themselves.
+        # A tensor of columns has no long last dimension to cut. It is small, because an answer that
+        # takes rows one by one makes a view of each, and a few thousand views take a MiB.
         [2, 400, 1],
     ]
     large = {
@@ -81,7 +81,7 @@ def _bytes_of(shapes: Sequence[Sequence[int]]) -> int:
 
 
 def _most_bytes(shapes: Sequence[Sequence[int]]) -> int:
-    """Bytes that a call may take besides parameters and gradients."""
+    """Bytes that a call may take in addition to parameters and gradients."""
     return 2 * _bytes_of(shapes) + _MIB
 
 
@@ -107,7 +107,7 @@ def _large_step(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     model = watched_model(inputs["large"], tensors)
     said = value.get("models")
     results = judge_models([model], inputs["options"], said, FLOAT32_TOLERANCE)
-    if not results.ok:  # small tensors may be one piece, so pieces show here
+    if not results.ok:  # small tensors may be a single piece, so mistakes in pieces show only here
         return replace(results, mistakes=(*results.mistakes, "uneven_pieces"))
     if inputs["large"].get("even") and not is_even(value.get("spread")):
         return Finding(False, UNEVEN, ("uneven_pieces",))
@@ -154,7 +154,7 @@ _RISE = (
 
 
 def _piece(shapes: Sequence[Sequence[int]], extra_bytes: int) -> tuple[str, ...]:
-    """The likely mistake for a temporary of this size: a whole tensor, or a row of one."""
+    """The likely mistake behind a temporary of this size: a whole tensor, or a whole row."""
     rows = [4 * shape[-1] for shape in shapes if len(shape) > 1]
     tensors = [4 * math.prod(shape) for shape in shapes]
     if extra_bytes >= max(tensors):
@@ -163,7 +163,7 @@ def _piece(shapes: Sequence[Sequence[int]], extra_bytes: int) -> tuple[str, ...]
 
 
 def watched_model(large: Mapping[str, Any], tensors: Tensors | None = None) -> Model:
-    """Return the watched values as a model of their own: Adam treats each value by itself.
+    """Return the watched values as a model of their own: Adam treats each value separately.
 
     `tensors` are the large parameters and gradients, if they have been drawn already.
     """
@@ -181,9 +181,9 @@ def watched_model(large: Mapping[str, Any], tensors: Tensors | None = None) -> M
 
 
 def _has_sums(large: Mapping[str, Any], tensors: Tensors, lr: float, got: Any) -> bool:
-    """Tell whether sums of pieces of the large tensors are those that Adam leads to.
+    """Tell whether the sums of pieces of the large tensors are those that Adam would give.
 
-    Without these, steps on the watched values alone would do. `tensors` are changed.
+    Without this check, stepping only the watched values would pass. `tensors` are changed.
     """
     factors = np.cumprod(large["factors"])
     tolerance = FLOAT32_TOLERANCE * 2**16 * lr * len(factors)
@@ -203,7 +203,7 @@ def _has_sums(large: Mapping[str, Any], tensors: Tensors, lr: float, got: Any) -
 
 
 def _moments(multiples: Sequence[float]) -> Iterator[tuple[float, float]]:
-    """Yield the corrected first moment, and the second one's root, in multiples of a gradient."""
+    """Yield the corrected first moment and the root of the second, as multiples of a gradient."""
     first = second = 0.0
     for step, multiple in enumerate(multiples, 1):
         first = 0.9 * first + 0.1 * multiple

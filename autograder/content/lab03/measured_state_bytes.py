@@ -48,7 +48,7 @@ def _view_bytes(state: State, view: View) -> int:
 
 
 def _elements(state: State, value_bytes: int = 1) -> int:
-    """Counts a storage's values, or takes each of them for so many bytes."""
+    """Counts each storage's values, or assumes a fixed number of bytes for each."""
     return sum(value_bytes * state["sizes"][n] for n in {v["storage"] for v in _reached(state)})
 
 
@@ -73,7 +73,7 @@ def _own_tensors_as_views(state: State) -> int:
 
 
 def _without(container: type) -> Callable[[State], int]:
-    """Does not look into containers of this type, within a parameter's state."""
+    """Doesn't look into containers of this type within a parameter's state."""
     into = tuple({dict, list, tuple} - {container})
 
     def mutant(state: State) -> int:
@@ -84,29 +84,29 @@ def _without(container: type) -> Callable[[State], int]:
 
 
 def _reads_each_parameters_state(state: State) -> int | str:
-    """Asks the defaultdict for every parameter, which makes entries where there are none."""
+    """Looks up every parameter in the defaultdict, which creates missing entries."""
     return _measured(state) if len(state["trees"]) == len(state["parameters"]) else "changed"
 
 
 def _changes_what_it_walks(state: State) -> int | str:
-    """Takes things out of the state's containers, or puts others in."""
+    """Removes items from the state's containers, or adds some."""
     return "changed" if any(state["trees"]) else _measured(state)
 
 
 def _remembers(state: State) -> int | str:
-    """Leaves storages out that an earlier call has counted."""
+    """Leaves out storages that an earlier call counted."""
     found = _measured(state)
     return "another result when called again" if found else found
 
 
 def _remembers_the_result(state: State) -> int | str:
-    """Returns for an optimizer what it has returned before."""
+    """Returns the same result for an optimizer as last time."""
     found = _measured(state)
     return "the same result for an emptied state" if found else found
 
 
 def _by_address(state: State) -> int:
-    """Takes the addresses of views for those of their storages."""
+    """Mistakes the addresses of views for those of their storages."""
     starts = {(view["storage"], view["start"]) for view in _reached(state)}
     return sum(_storage_bytes(state, storage) for storage, _ in starts)
 
@@ -154,7 +154,7 @@ def _before(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _nested(rng: np.random.Generator) -> dict[str, Any]:
-    """History as L-BFGS keeps it, and codes with scales, in every kind of container and type."""
+    """L-BFGS's history, and codes with scales, in every kind of container and dtype."""
     n, a, b, c, d, e = (int(size) for size in rng.integers(3, 500, 6))
     deep = [({"rho": [(_view(5, 0, e),)]},)]
     tree = {
@@ -170,7 +170,7 @@ def _nested(rng: np.random.Generator) -> dict[str, Any]:
 def _shared(rng: np.random.Generator) -> dict[str, Any]:
     """Two parameters' moments in one flat buffer, part of which no view covers.
 
-    Of another storage there is one view only, which begins late.
+    Another storage has only one view, which doesn't begin at its start.
     """
     n, m, spare = (int(size) for size in rng.integers(3, 500, 3))
     trees = [

@@ -1,4 +1,4 @@
-"""Paths of parameters from call to call: read out of an answer, and compared with torch's."""
+"""Paths of parameters from call to call: read from an answer, and compared with torch's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["error", "first_difference", "moved_and_stood", "mutants_like", "path
 
 
 def paths_in(models: Sequence[Model], value: Any) -> list[Path] | None:
-    """Return the paths in a probe's answer, one per model, or None if it has not their form."""
+    """Return the paths in a probe's answer, one per model; None if the answer has another form."""
     if not isinstance(value, list) or len(value) != len(models):
         return None
     paths = []
@@ -41,18 +41,18 @@ def _are_rows(rows: Any, model: Model) -> TypeGuard[list[Array]]:
 
 @dataclass(frozen=True)
 class _Place:
-    """One parameter after one call: what it should be, what it is, how far it has come."""
+    """One parameter after one call: its correct value, its value, and how far it has moved."""
 
     model: Model
     parameter: int
     call: int
     right: Array
     got: Array
-    way: float  # the sum of its largest moves until then
+    way: float  # the sum of its largest moves so far
 
     @property
     def off(self) -> Array:
-        """How far off each value is, in parts of the way; inf for NaN."""
+        """Each value's error as a fraction of the way; inf for NaN."""
         size = np.abs(self.got - self.right)
         parts = np.where(size == 0, 0.0, size / self.way if self.way else np.inf)
         return np.nan_to_num(parts, nan=np.inf)
@@ -72,10 +72,9 @@ def _places(
 
 
 def error(models: Sequence[Model], expected: Sequence[Path], got: Sequence[Path]) -> float:
-    """Return the largest error of any value after any call, in parts of the distance moved.
+    """Return the largest error of any value after any call, as a fraction of the distance moved.
 
-    The distance is how far the value's parameter has moved until then: the sum of its largest
-    moves.
+    The distance is how far the value's parameter has moved so far: the sum of its largest moves.
     """
     with np.errstate(all="ignore"):  # wrong steps overflow
         return max(float(np.max(place.off)) for place in _places(models, expected, got))
@@ -101,7 +100,7 @@ def first_difference(
     got: Sequence[Path],
     tolerance: float,
 ) -> str:
-    """Return a sentence on the first value that is off by more than `tolerance` of its way."""
+    """Return a sentence on the first value whose error exceeds `tolerance` of its way."""
     given = ", ".join(f"{name}={_word(value)}" for name, value in options.items())
     for place in _places(models, expected, got):
         if np.max(place.off) <= tolerance:
@@ -121,9 +120,9 @@ def first_difference(
 def moved_and_stood(
     models: Sequence[Model], expected: Sequence[Path], got: Sequence[Path]
 ) -> tuple[set[str], set[str]]:
-    """Return how those parameters lie in memory that moved, and those that should have and stood.
+    """Return the memory layouts of parameters that moved, and of those that should have but didn't.
 
-    "contiguous" is what a model without layouts has.
+    All parameters of a model without layouts are "contiguous".
     """
     moved: set[str] = set()
     stood: set[str] = set()

@@ -1,4 +1,4 @@
-"""Exercise: the peak of a training step, compared with what the meter measures on this side."""
+"""Exercise: the peak of a training step, compared with the meter's on the trusted side."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["measured_peak", "peak_of_step"]
 _PHASE, _NEAR, _NEARER = "phase", "within 5%", "within 1%"
 _PARTS = {_NEAR: 0.05, _NEARER: 0.01}
 
-_NO_BYTES = 2**100  # more than any peak, and within what a float can hold
+_NO_BYTES = 2**100  # more than any peak, and small enough for a float
 
 Shapes = Sequence[tuple[int, ...]]
 Peak = tuple[int, str]
 
 
 def measured_peak(shapes: Shapes, activation_bytes: int, optimizer: str) -> Peak:
-    """Return the peak in bytes of one step after the first, as the meter sees it, and its phase.
+    """Return the metered peak, in bytes, of one step after the first, and the phase it occurs in.
 
     Backward is simulated: it makes all gradients while a block of activations is live. The step is
     torch's own.
@@ -78,12 +78,12 @@ def _peak(total: int, activations: int, temporaries: int) -> Peak:
 
 
 def _with(temporaries: Callable[[Shapes, str], int]) -> Callable[..., Peak]:
-    """The reference, but for what a step makes on the way."""
+    """The reference, except for the step's temporaries."""
     return lambda shapes, a, name: _peak(sum(_sizes(shapes)), a, temporaries(shapes, name))
 
 
 def _for_loop(temporaries: Callable[[list[int]], int]) -> Callable[..., Peak]:
-    """The reference, but for the for-loop's temporary values."""
+    """The reference, except for the for-loop's temporaries."""
     return _with(
         lambda shapes, name: (
             temporaries(_sizes(shapes)) if name == "for-loop" else _temporaries(shapes, name)
@@ -92,7 +92,7 @@ def _for_loop(temporaries: Callable[[list[int]], int]) -> Callable[..., Peak]:
 
 
 def _wraps(sizes: list[int]) -> int:
-    """Index -1, before the first tensor, is the last one."""
+    """The tensor before the first is at index -1, so it is the last."""
     return max(2 * own + sizes[i - 1] for i, own in enumerate(sizes))
 
 
@@ -107,7 +107,7 @@ def _with_the_next(sizes: list[int]) -> int:
 
 
 def _less(parameters: int) -> Callable[..., Peak]:
-    """The reference, without so many times P."""
+    """The reference minus a multiple of P."""
 
     def mutant(shapes: Shapes, activations: int, name: str) -> Peak:
         total = sum(_sizes(shapes))
@@ -150,21 +150,21 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     calls = [
         _call(rng, name, above)
         for name in ("for-loop", "foreach", "fused")
-        for above in (False, True)  # fused, which makes nothing, peaks in backward either way
+        for above in (False, True)  # fused has no temporaries, so it peaks in backward either way
     ]
     n = int(rng.integers(10_000, 13_000))
     calls.append([[(rows * n,) for rows in (5, 1, 1, 3)], n, "for-loop"])  # peaks at the first
-    calls.append([[(), (n % 5 + 2,), ()], 1, "foreach"])  # single numbers, which larger ones hide
+    calls.append([[(), (n % 5 + 2,), ()], 1, "foreach"])  # single numbers, hidden by larger ones
     others = {0: calls[0][0][1:], 1: 5 * calls[0][1], 2: "fused"}
     calls += one_at_a_time(calls[0], others)[1:]
     return [Case((_PHASE, *_PARTS), {"calls": [call]}) for call in calls]
 
 
 def _call(rng: np.random.Generator, optimizer: str, above: bool) -> list[Any]:
-    """Shapes whose for-loop peaks after the largest one, and activations that decide the phase.
+    """Shapes whose for-loop peaks after the largest tensor, and activations that decide the phase.
 
-    In units of one row's block, the for-loop makes 10 of 14: the tensor of 3 after that of 4. The
-    shares keep each mistake's phases and errors the same in every draw.
+    In blocks of n rows, the for-loop's temporaries take 10 of 14: the tensor of 3 comes after that
+    of 4. The shares keep each mistake's phases and errors the same in every draw.
     """
     n = int(rng.integers(100, 130))
     columns = [int(rng.integers(99, 102)) for _ in range(4)]

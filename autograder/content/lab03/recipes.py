@@ -25,13 +25,13 @@ _RECIPES: Mapping[str, tuple[int, ...]] = {
 
 
 _UNKNOWN = ["fp16", "MIXED", "", "mixed_fp16", "my_sgd", "mixed-fp32-grads"]
-# These begin or end with a name of each recipe, or have a space around it.
+# These begin or end with a recipe's name, or have a space around it.
 _UNKNOWN += ["fp32_adam", "my_fp32", "bf16_adam", "pure_bf16", "sgd_momentum", " mixed", "sgd "]
-_LOUD = {"ValueError", "KeyError"}  # a dict's own KeyError tells of a misspelt recipe just as well
+_LOUD = {"ValueError", "KeyError"}  # a dict's own KeyError reports a misspelt recipe just as well
 
 
 def _unknown_alike(equal: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Return `equal`, but with all errors that may report an unknown recipe taken as the same."""
+    """Return `equal`, extended so that all errors that may report an unknown recipe are equal."""
 
     def alike(expected: Any, got: Any) -> bool:
         if isinstance(expected, str) and isinstance(got, str):
@@ -51,7 +51,7 @@ def _sizes(recipe: str) -> dict[str, int]:
 
 
 def _but(wrong: Mapping[str, tuple[int, ...]]) -> Callable[[str], dict[str, int]]:
-    """The reference, but for some recipes."""
+    """The reference, except for some recipes."""
     table = {**_RECIPES, **wrong}
     return lambda recipe: dict(zip(_KEYS, table[recipe], strict=True))
 
@@ -154,7 +154,7 @@ def _largest_cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": drawn}),
         Case(("value",), {"calls": [*drawn, too_small]}),
         Case(("value",), {"calls": edges + [[r, 100, 100] for r in _RECIPES]}, fixed=True),
-        # The known ones too, so that one size for all unknown recipes isn't taken for one for all.
+        # Known recipes too, to tell one size for all unknown recipes from one size for all recipes.
         Case(("value",), {"calls": [[name, 1000, 100] for name in (*_RECIPES, *_UNKNOWN)]}),
     ]
 

@@ -45,12 +45,12 @@ _BYTES: dict[str, PerTensor] = {
 
 
 def state_bytes_of(shapes: Sequence[Shape], optimizer: str) -> int:
-    """Return the bytes of state of float32 parameters, by the conventions of the exercise."""
+    """Return the bytes of state for float32 parameters, by the exercise's conventions."""
     return sum(map(_BYTES[optimizer], shapes))
 
 
 def _but(optimizer: str, wrong: PerTensor) -> Callable[[Sequence[Shape], str], int]:
-    """The reference, but for one optimizer."""
+    """The reference, except for one optimizer."""
 
     def mutant(shapes: Sequence[Shape], name: str) -> int:
         return sum(map(wrong, shapes)) if name == optimizer else state_bytes_of(shapes, name)
@@ -98,8 +98,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         (size(), 3, size(2, 9), 5, 7),
         (),
     ]
-    shapes.append(shapes[1])  # equal tensors have state of their own
-    edges = [(16, 16), (512,), (257,), (3, 171)]  # whole blocks, and one value more
+    shapes.append(shapes[1])  # equal tensors each have their own state
+    edges = [(16, 16), (512,), (257,), (3, 171)]  # whole blocks, and whole blocks plus one value
     flat = [(1, 171), (90, 1), (1, 1, 7)]  # matrices whose means take more than their values
     small = ("adafactor", "adam8bit")
     simple = [[shapes, name] for name in ("sgd", "momentum", "adam")]

@@ -16,34 +16,34 @@ from autograder.model.task import Answer, Budget, Case, Finding, Task
 __all__ = ["step_in_backward"]
 
 _SAME, _LIVE = "same result", "gradients live at once"
-_SLACK_BYTES = 64 * 1024  # activations' gradients, and the grader's own
+_SLACK_BYTES = 64 * 1024  # for the activations' gradients and the grader
 _TOLERANCE = 1e-9
 _DEFAULT_LR = 1e-3
-_OTHER_LR = 0.5  # of the probe's second call
+_OTHER_LR = 0.5  # for the probe's second call
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     lr = float(rng.uniform(0.01, 0.1))
     starts = [rng.standard_normal(shape) for shape in ((4, 5), (5, 5), (5, 3))]
-    # 18 MiB in all, of which the two largest are less than a fifth.
+    # 18 MiB in total; the two largest make up less than a fifth.
     widths = [512, *(int(width) for width in rng.integers(580, 660, 11)), 512]
     budget = Budget(sum(_sizes(widths)) + 2 * max(_sizes(widths)) + _SLACK_BYTES + SLACK_BYTES)
     return [
         Case((_SAME,), {"weights": starts, "lr": lr}),
         Case((_SAME,), {"weights": starts, "lr": None}),
-        # The meter's figures are exact to the gradient; the kernel's count has room for one more.
+        # The meter is exact to the gradient; the kernel's budget leaves room for one more.
         Case((_LIVE,), {"widths": [width // 4 for width in widths], "lr": lr}),
         Case((_LIVE,), {"widths": widths, "lr": lr}, budget=budget),
     ]
 
 
 def _sizes(widths: Sequence[int]) -> list[int]:
-    """Bytes of each weight of the chain."""
+    """Bytes of each weight in the chain."""
     return [4 * a * b for a, b in itertools.pairwise(widths)]
 
 
 def _after(weights: list[np.ndarray[Any, Any]], lr: float) -> tuple[list[Any], list[Any]]:
-    """The weights after one step, and the gradients there, worked out on paper.
+    """The weights after one step, and the gradients at these weights, derived by hand.
 
     The loss is the sum of ones @ a @ b @ b @ c.
     """
@@ -117,14 +117,14 @@ def _within_bound(inputs: Mapping[str, Any], value: Mapping[str, Any], answer: A
     moves = ends - starts
     if np.allclose(ends, starts, rtol=1e-6, atol=0):
         return Finding(False, "After backward, no parameter had moved.", ("no_step",))
-    # Which way and how far is the other part's business: here, all steps have to be of one kind.
+    # The other part checks direction and size; here, all steps only have to agree.
     steps = moves / np.array(_gradients(widths))[:, np.newaxis]
     if not np.allclose(steps, steps[0, 0], rtol=1e-3):
         return Finding(
             False, "After backward through 12 layers, some parameters hadn't been updated."
         )
     sizes, rise_bytes = _sizes(widths), answer.metered("rise_bytes")
-    # Of two: the next gradient, or a temporary of the same size as the largest one.
+    # Two of them: the second is the next gradient, or a temporary as large as the largest gradient.
     if answer.breaks_budget(rise_bytes, 2 * max(sizes) + _SLACK_BYTES):
         stay = (rise_bytes or 0) >= sum(sizes)
         said = "More was live at once than twice the largest gradient."
@@ -142,10 +142,10 @@ def _pairs_of_numbers(got: Any, count: int) -> bool:
 
 
 def _gradients(widths: Sequence[int]) -> list[float]:
-    """The gradient of each weight; all its values are equal.
+    """The gradient of each weight, as one number because all its values are equal.
 
-    A layer of `rows` inputs is filled with 1 / rows, so ones go through it as ones, and the
-    gradient is the product of columns / rows of the layers after it.
+    A layer of `rows` inputs is filled with 1 / rows, so it maps ones to ones, and its gradient is
+    the product of columns / rows over the layers after it.
     """
     gradients = [1.0]
     for rows, columns in reversed(list(itertools.pairwise(widths))[1:]):

@@ -1,4 +1,4 @@
-"""step_timeline: live bytes from event to event of a float32 training with Adam."""
+"""step_timeline: live bytes from event to event in float32 training with Adam."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FREE, _ZERO = "zero_grad(set_to_none=True)", "zero_grad(set_to_none=False)"
 
 @dataclass
 class _Live:
-    """The live bytes besides the parameters, and the two sizes that they all follow from."""
+    """The live bytes other than parameters, and the two sizes that determine them."""
 
     parameters: int
     one_forward: int
@@ -180,7 +180,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     ]
 
 
-_SHOWN = 4  # events before the one that differs
+_SHOWN = 4  # events shown before the one that differs
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -193,7 +193,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _first_difference(calls: Sequence[Sequence[Any]], outcomes: Any) -> str:
-    """A sentence on the first event after which a list of the right length is wrong, or ""."""
+    """A sentence on the first wrong entry of a list of the right length; "" if none is wrong."""
     if not are_outcomes(outcomes, len(calls)):
         return ""
     for call, outcome in zip(calls, outcomes, strict=True):
@@ -220,7 +220,7 @@ def _said(call: Sequence[Any], step: int, right: int, wrong: Any) -> str:
 
 
 def _draw(rng: np.random.Generator) -> list[str]:
-    """Events in any order in which each backward has a forward before it."""
+    """Events in any order such that each backward follows a forward."""
     events: list[str] = []
     waiting = 0
     for _ in range(30):

@@ -1,4 +1,4 @@
-"""recompute_attention_only: attention's tensors are made again, the MLP's are kept."""
+"""recompute_attention_only: attention is recomputed, while the MLP's tensors are kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SLACK_BYTES = 32 * 1024
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    # Heads times length is far above the limit for a linear term, so the square term shows.
+    # Heads times length is far above the bound on the linear terms, so a quadratic term shows.
     sizes = [(2, 16, 16, 4), (1, 128, 32, 8)]
     inputs = [
         {"seed": int(rng.integers(2**31)), "batch": b, "length": t, "d_model": d, "n_heads": a}
@@ -67,7 +67,7 @@ def _linear_bytes(inputs: Mapping[str, Any]) -> int:
 
 
 def _kept(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
-    """From 8 times sbh, the MLP's two, to 16: norm outputs, qkv and attention's result as well."""
+    """Judge the kept bytes: 8 sbh for the MLP's two tensors, up to 16 with all but the scores."""
     linear = _linear_bytes(inputs)
     if _keeps_probabilities(inputs, value):
         said = (
@@ -77,7 +77,7 @@ def _kept(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
         return Finding(False, said, ("nothing_recomputed",) if value["softmax"] == 1 else ())
     if value["fused"]:
         return Finding(False, _FUSED, ("fused",))
-    if value["gelu"] == 1 and value["kept_bytes"] < 8 * linear:  # less than its backward needs
+    if value["gelu"] == 1 and value["kept_bytes"] < 8 * linear:  # backward needs more than this
         return Finding(False, doubt=UNSEEN)
     return _unseen(value) or Finding(True)
 
@@ -108,7 +108,7 @@ def _again(inputs: Mapping[str, Any], value: Mapping[str, int]) -> Finding:
 
 
 def _unseen(value: Mapping[str, int]) -> Finding | None:
-    """A doubt where the meter saw fewer operators than the block's own result takes."""
+    """A doubt if the meter saw fewer operators than the block needs."""
     if value["softmax"] >= 1 and value["gelu"] >= 1 and value["addmm"] >= 4:
         return None
     return Finding(False, doubt=UNSEEN)

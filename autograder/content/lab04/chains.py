@@ -28,9 +28,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Chain:
-    """Stages, one after another: three lists of equal length."""
+    """A sequence of stages, as three lists of equal length."""
 
-    #: Each stage's forward time, all in one unit.
+    #: Each stage's forward time, all in the same unit.
     times: Sequence[Any]
     #: The bytes that each stage saves for backward, its output included.
     saved: Sequence[int]
@@ -42,12 +42,12 @@ class Chain:
 
 
 def segments(n: int, kept: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield (first, one past the last) of each segment; the last may be empty."""
+    """Yield (first, one past the last) for each segment; the last may be empty."""
     yield from itertools.pairwise([0, *(index + 1 for index in kept), n])
 
 
 def peak(chain: Chain, kept: Sequence[int]) -> int:
-    """The peak of live bytes: outputs kept before a segment, and all that the segment saves."""
+    """The peak of live bytes: outputs kept before a segment, plus all that the segment saves."""
     return max(
         sum(chain.outputs[index] for index in kept if index < first) + sum(chain.saved[first:last])
         for first, last in segments(len(chain), kept)
@@ -55,7 +55,7 @@ def peak(chain: Chain, kept: Sequence[int]) -> int:
 
 
 def time(chain: Chain, kept: Sequence[int]) -> Any:
-    """All forward times, and once more those of the stages up to the last kept index."""
+    """All forward times, plus once more those of the stages up to the last kept index."""
     return sum(chain.times) + sum(chain.times[: kept[-1] + 1] if kept else [])
 
 
@@ -70,7 +70,7 @@ def best_plan(chain: Chain, budget: int) -> list[int] | None:
 def least_budget(chain: Chain) -> int:
     """The smallest budget that any plan fits."""
     try:
-        best_kept_set(in_library(chain), -1)  # which nothing fits
+        best_kept_set(in_library(chain), -1)  # a budget that nothing fits
     except Infeasible as error:
         if error.least_budget_bytes is not None:
             return error.least_budget_bytes
@@ -78,7 +78,7 @@ def least_budget(chain: Chain) -> int:
 
 
 def in_library(chain: Chain) -> LibraryChain:
-    """The chain in the form of the library's planners: backward and gradients cost nothing here."""
+    """The chain as the library's planners take it; backward and gradients cost nothing here."""
     rows = zip(chain.times, chain.saved, chain.outputs, strict=True)
     return LibraryChain(tuple(Stage(t, 0, s, o) for t, s, o in rows))
 

@@ -1,4 +1,4 @@
-"""checkpoint: forward without a graph, and once more in backward.
+"""checkpoint: forward without a graph, then forward again during backward.
 
 Long because an exercise is one thing: its cases, what each compares, and a message for each
 mistake.
@@ -38,13 +38,13 @@ _PARTS_OF = {
     "last of several": (_SEVERAL,),
     "one in a tuple": (_SEVERAL,),
 }
-_SIDE = 320  # rows and columns where memory is measured: float32 tensors of 400 KiB
+_SIDE = 320  # rows and columns of the measured runs: float32 tensors of 400 KiB
 _MANY_SIDE = 512
 _SIDES = {"memory": _SIDE, "many": _MANY_SIDE}
 _MIB = 2**20
 _MANY_TENSOR = 4 * _MANY_SIDE**2
-# Live at once: the input and its gradient, what one function saves, and six that its backward
-# makes. One more tensor that each checkpoint keeps makes ten more.
+# Live at once: the input and its gradient, what one function saves, and six tensors that its
+# backward makes. If each checkpoint keeps one tensor too many, ten more are live.
 _MANY_TENSORS = 2 + MANY_TANHS + 6
 _SLACK_BYTES = 8 * 1024  # the state of a random generator is 5 KiB
 
@@ -80,7 +80,7 @@ def _plain(fn: Callable[..., Any], *args: Any) -> Any:
 
 
 def _same(inputs: dict[str, Any], value: Any) -> Finding:
-    """Compare a run with the same one that has no checkpoint."""
+    """Compare a run with the same run without checkpoints."""
     expected = run_checkpointed(_plain, **inputs)
     if not isinstance(value, dict) or value.keys() != expected.keys():
         return Finding(False, "The answers came back garbled.")
@@ -118,7 +118,7 @@ def _refusals(kind: str, said: Any) -> tuple[str, ...]:
         return ("results_without_gradient",) if several else ("no_graph_in_backward",)
     if "second time" in said or "after they have already been freed" in said:
         return ("one_backward_each",) if several else ("not_detached",)
-    if said.startswith("StopIteration"):  # an iterator over gradients, one for each tensor
+    if said.startswith("StopIteration"):  # from an iterator with one gradient for each tensor
         return ("parameters_left_out", "integer_arguments")
     return ("integer_arguments",) if "only Tensors of floating point" in said else ()
 
@@ -150,7 +150,7 @@ def _gradient_mistakes(kind: str, value: Any, expected: Any) -> tuple[str, ...]:
     pairs = list(zip(value["gradients"], expected["gradients"], strict=False))
     if pairs and all(got is None for got, _ in pairs):
         return ("no_graph_in_backward",)
-    if kind == "used again":  # y has a gradient, even if none comes through a checkpoint
+    if kind == "used again":  # y has a gradient even without the checkpoints
         no_parameter = all(got is None for got, _ in pairs[2:])
         lost = ("parameters_left_out", "no_graph_in_backward") if no_parameter else ("used_again",)
         return (*lost, "arguments_left_out")
@@ -164,7 +164,7 @@ def _gradient_mistakes(kind: str, value: Any, expected: Any) -> tuple[str, ...]:
 
 
 def close(got: Any, expected: Any) -> bool:
-    """Tell whether arrays (None for none), or lists of them, are the same but for rounding."""
+    """Tell whether arrays, Nones, or lists of these are the same up to rounding."""
     if isinstance(expected, list):
         return (
             isinstance(got, list) and len(got) == len(expected) and all(map(close, got, expected))
@@ -196,7 +196,7 @@ def _many(inputs: Mapping[str, Any], answer: Answer) -> Finding:
 def _why_many(calls: Any, rise_bytes: int) -> tuple[str, ...]:
     everything = same([MANY, MANY], calls) or rise_bytes > _EVERYTHING * _MANY_TENSOR
     kept = ("keeps_everything",) if everything else ("keeps_something",)
-    # What forward keeps shows after forward as well: if only this case fails, it was backward.
+    # What forward keeps also shows after forward. If only this case fails, backward keeps it.
     return ("keeps_second_call", *kept) if same([MANY, 2 * MANY], calls) else kept
 
 
@@ -209,7 +209,7 @@ def _is_loss(got: Any, expected: float) -> bool:
     return type(got) is float and bool(np.isclose(got, expected, rtol=1e-3, atol=1.0))
 
 
-_EVERYTHING = MANY * MANY_TANHS // 2  # tensors: half of everything the functions save
+_EVERYTHING = MANY * MANY_TANHS // 2  # in tensors: half of everything that the functions save
 
 
 @lru_cache(maxsize=64)
@@ -231,7 +231,7 @@ def _memory(seed: int, value: Any) -> Finding:
     if value["kept_bytes"] > _SLACK_BYTES or value["numpy_bytes"] > one // 2:
         everything = value["kept_bytes"] > 8 * one
         return Finding(False, _KEEPS, ("keeps_everything",) if everything else ("keeps_something",))
-    # The output and the result before it are live together, and each call runs all operators.
+    # The output and the result before it are live at once, and each call runs all operators.
     seen_all = same([TANHS, TANHS], value.get("operators"))
     if value["kept_bytes"] < 0 or value["rise_bytes"] < 2 * one or not seen_all:
         return Finding(False, doubt=UNSEEN)
@@ -249,7 +249,7 @@ def _expected_sums(seed: int) -> list[Any]:
 
 
 def near(got: Any, expected: list[Any]) -> bool:
-    """Tell whether sums are the expected ones, up to the rounding of float32."""
+    """Tell whether sums are as expected, up to float32 rounding."""
     return (
         isinstance(got, list)
         and len(got) == len(expected)

@@ -28,7 +28,7 @@ def step_with_log(
 ) -> list[float]:
     """One checkpointed forward and backward; return the mean square of each layer's output.
 
-    The options make it the mistakes.
+    Each option turns it into one of the mistakes.
     """
     log: list[float] = []
 
@@ -70,7 +70,7 @@ def _tensors(count: int) -> Callable[[Mapping[str, Any]], int]:
 
 
 def _small(rng: np.random.Generator) -> dict[str, int]:
-    """One layer more than whole segments, so that a loop which ends a layer early misses it."""
+    """One layer more than whole segments, so that a loop that ends one layer early misses it."""
     return _sizes(rng, int(rng.integers(3, 9)), _LENGTH * int(rng.integers(1, 4)) + 1)
 
 

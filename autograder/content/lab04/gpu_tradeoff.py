@@ -1,9 +1,9 @@
-"""Exercise, on a GPU: what a segment length costs in time and saves in memory.
+"""GPU exercise: what a segment length costs in time and saves in memory.
 
-Seconds and bytes are taken in the student's process, on a GPU that nothing outside can time. So the
-probe measures the same steps on the same GPU a moment before, and the student's figures are
-compared with those by their ratios. Implausible figures of the probe make the verdict
-could-not-judge.
+Seconds and bytes are measured in the student's process, because nothing outside can time a GPU's
+work. So the probe measures the same steps on the same GPU just before, and the student's figures
+are compared with the probe's by their ratios. If the probe's own figures are implausible, the
+exercise isn't judged.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["gpu_tradeoff"]
 
 Pairs = Sequence[tuple[float, float]]
 
-_LENGTHS = [GPU_LAYERS, 8, 4, 1]  # the first keeps all
-_TIME_RATIO = 1.35  # clocks move a GPU's times by some ten percent between runs
-_BYTES_RATIO = 1.15  # what is requested against what is allocated, gradients kept or freed
+_LENGTHS = [GPU_LAYERS, 8, 4, 1]  # the first keeps everything
+_TIME_RATIO = 1.35  # a GPU's clock changes times by about ten percent between runs
+_BYTES_RATIO = 1.15  # requested or allocated bytes, gradients kept or freed
 _MOST_OVERHEAD = 0.45
-_OFF = 10.0  # a step takes a tenth of a second, queueing it a few milliseconds
+_OFF = 10.0  # a step takes a tenth of a second; queueing it takes milliseconds
 
 
 def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
@@ -65,7 +65,7 @@ def _are_pairs(value: Any) -> bool:
 
 
 def _falls(own: Pairs) -> bool:
-    """Keeping all peaks highest; recomputing takes more time, but under half again as much."""
+    """Keeping everything has the highest peak; recomputing takes longer, by less than half."""
     peaks = [peak for _, peak in own]
     seconds = [second for second, _ in own]
     return peaks[0] > max(peaks[1:]) and 0 <= min(seconds[1:]) / seconds[0] - 1 < _MOST_OVERHEAD

@@ -1,7 +1,7 @@
-"""Plans by rules of thumb, and chains on which each is clearly worse than the best plan.
+"""Plans by rules of thumb, and chains on which each rule is clearly worse than the best plan.
 
-On drawn chains most rules are rarely worse: the fewest cuts on one of 250. So a case is
-built for each, and drawn again until the rule fails on it.
+On random chains most rules are rarely worse: the fewest cuts on one chain in 250. So each rule has
+a case built for it, which is drawn again until the rule fails on it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def draw_chain(rng: np.random.Generator, n: int) -> Chain:
 
 
 def telling(rng: np.random.Generator, rule: Rule) -> tuple[Chain, int]:
-    """Draw a chain and a budget with which the rule's plan is over, missing, or far too slow."""
+    """Draw a chain and a budget for which the rule's plan is over, missing, or far too slow."""
     while True:
         chain, budget = _dear_or_cheap(rng) if rng.random() < 0.5 else _drawn(rng)
         best = best_plan(chain, budget)
@@ -55,13 +55,13 @@ def _drawn(rng: np.random.Generator) -> tuple[Chain, int]:
 
 
 def _dear_or_cheap(rng: np.random.Generator) -> tuple[Chain, int]:
-    """A chain with few cuts after an expensive output, or more of them after cheap ones.
+    """A chain that fits with few cuts after an expensive output, or more cuts after cheap ones.
 
-    The expensive output stays to the end, where it leaves no room to keep the slow stages'
-    results. So the fewest cuts recompute those, and one more cut doesn't.
+    The expensive output stays until the end, and leaves no room to keep the slow stages' results.
+    So the plan with the fewest cuts recomputes these, and a plan with one more cut doesn't.
     """
-    # (saved, output of its last stage, time): the cheap cuts end the 1st, 3rd and 4th piece, the
-    # expensive one the 2nd; the slow stages are the 5th.
+    # (saved, output of its last stage, time): cheap cuts end the 1st, 3rd and 4th piece, and the
+    # expensive cut ends the 2nd; the 5th holds the slow stages.
     pieces = [(400, 4, 2), (450, 250, 2), (300, 6, 2), (300, 8, 2), (100, 20, 60), (700, 50, 4)]
     scale = int(rng.integers(1, 9))
     times: list[int] = []
@@ -84,11 +84,11 @@ def _split(rng: np.random.Generator, total: int, count: int) -> list[int]:
     return [*parts, total - sum(parts)]
 
 
-# The rules. Each returns the plan that it leads to, or None if it finds none.
+# The rules. Each returns its plan, or None if it finds none.
 
 
 def greedy(chain: Chain, budget: int) -> list[int] | None:
-    """From the front, each segment as long as fits."""
+    """Starting from the front, makes each segment as long as fits."""
     kept: list[int] = []
     held = filled = 0
     for index in range(len(chain)):
@@ -101,7 +101,7 @@ def greedy(chain: Chain, budget: int) -> list[int] | None:
 
 
 def greedy_from_the_back(chain: Chain, budget: int) -> list[int] | None:
-    """From the back, each segment as long as fits with the output before it."""
+    """Starting from the back, makes each segment as long as fits, with the output before it."""
     kept: list[int] = []
     filled = 0
     for index in reversed(range(len(chain))):
@@ -114,7 +114,7 @@ def greedy_from_the_back(chain: Chain, budget: int) -> list[int] | None:
 
 
 def fewest_cuts(chain: Chain, budget: int) -> list[int] | None:
-    """The plan of least time among those with the fewest cuts."""
+    """The fastest plan among those with the fewest cuts."""
     ends: dict[int, tuple[int, list[int]]] = {-1: (0, [])}  # last cut: (held, plan), by rounds
     for _ in range(len(chain)):
         for last, (held, kept) in sorted(ends.items()):
@@ -144,13 +144,13 @@ def one_cut(chain: Chain, budget: int) -> list[int] | None:
 
 
 def two_cuts(chain: Chain, budget: int) -> list[int] | None:
-    """Two cuts at most."""
+    """At most two cuts."""
     pairs = itertools.combinations(range(len(chain) - 1), 2)
     return one_cut(chain, budget) or _best_of(chain, budget, [list(pair) for pair in pairs])
 
 
 def first_found(chain: Chain, budget: int) -> list[int] | None:
-    """The right recursion, which takes the first way to each index instead of the cheapest."""
+    """The right recursion, except that it takes the first way to each index, not the cheapest."""
     ways: dict[int, tuple[int, list[int]]] = {-1: (0, [])}
     for index in range(len(chain) - 1):
         for last, (held, kept) in list(ways.items()):
@@ -168,14 +168,14 @@ def cheapest_outputs(chain: Chain, budget: int) -> list[int] | None:
 
 
 def best_ratios(chain: Chain, budget: int) -> list[int] | None:
-    """The m outputs that are the smallest part of what their stages save, for the best m."""
+    """The m outputs that are the smallest fraction of what their stages save, for the best m."""
     return _best_of(
         chain, budget, _prefixes(chain, lambda i: chain.outputs[i] / max(chain.saved[i], 1))
     )
 
 
 def equal_bytes(chain: Chain, budget: int) -> list[int] | None:
-    """Segments that save about the same, for the best number of them."""
+    """Segments that save about the same bytes, for the best number of segments."""
     sums = list(itertools.accumulate(chain.saved))
     plans = []
     for count in range(1, len(chain) + 1):
@@ -198,18 +198,18 @@ def adds_the_best(chain: Chain, budget: int) -> list[int] | None:
 
 
 def drops_from_the_back(chain: Chain, budget: int) -> list[int] | None:
-    """All outputs, minus those that can be dropped, trying the last ones first."""
+    """All outputs except those that can be dropped, trying the last ones first."""
     return _dropped(chain, budget, reversed(range(len(chain) - 1)))
 
 
 def drops_the_dearest(chain: Chain, budget: int) -> list[int] | None:
-    """All outputs, minus those that can be dropped, trying the largest ones first."""
+    """All outputs except those that can be dropped, trying the largest ones first."""
     order = sorted(range(len(chain) - 1), key=lambda index: -chain.outputs[index])
     return _dropped(chain, budget, order)
 
 
 def least_peak(chain: Chain, budget: int) -> list[int] | None:
-    """The plan of the least peak there is, whatever the budget allows."""
+    """The plan with the lowest peak, whatever the budget."""
     lowest = least_budget(chain)
     return best_plan(chain, lowest) if lowest <= budget else None
 

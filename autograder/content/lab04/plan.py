@@ -1,4 +1,4 @@
-"""plan: which outputs to keep where layers are unequal."""
+"""plan: which outputs to keep when layers are unequal."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ _CALLS = 40
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     calls = [_call(rng) for _ in range(_CALLS)]
-    # As many stages and the same budget as before, for plans that are remembered by these.
+    # The same number of stages and budget as before, to catch plans cached by these alone.
     calls += [_backwards(call) for call in calls if _fits_forwards_only(call)][:6]
-    # One stage; equal stages, where the root of N is right; all times 0.
+    # One stage; equal stages, for which the root of N is right; all times 0.
     for chain in (Chain([3], [5], [2]), Chain([1] * 16, [1] * 16, [1] * 16)):
         lowest = least_budget(chain)
         calls += [[*_listed(chain), budget] for budget in (lowest, lowest - 1, sum(chain.saved))]
     still = Chain([0] * 9, *_listed(draw_chain(rng, 9))[1:])
     calls.append([*_listed(still), least_budget(still)])
-    # Times so short that whole numbers look alike.
+    # Times so short that they round to the same whole number.
     quick = draw_chain(rng, 16)
     quick = Chain([(t + 1) / 1024 for t in quick.times], quick.saved, quick.outputs)
     calls.append([*_listed(quick), (least_budget(quick) + sum(quick.saved)) // 2])
-    # Small outputs and the least room: no plan of a few cuts fits.
+    # Small outputs and the smallest budget: no plan with few cuts fits.
     outputs = rng.integers(1, 4, 20)
     saved = outputs + rng.integers(90, 110, 20)
     many = Chain(rng.integers(1, 30, 20).tolist(), saved.tolist(), outputs.tolist())
     calls.append([*_listed(many), least_budget(many)])
-    # Gigabytes: more than a large number that stands for infinity, and than float32 tells apart.
+    # Gigabytes: more than a solution's stand-in for infinity, and more than float32 resolves.
     large = draw_chain(rng, 16)
     large = Chain(large.times, _gigabytes(large.saved), _gigabytes(large.outputs))
     lowest = least_budget(large)
@@ -56,7 +56,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         calls.append([*_listed(chain), budget])
     return [
         *(Case(tuple(plan.parts), {"calls": [call]}) for call in calls[:6]),
-        # The first ones again: what a single call seems to explain may not explain them all.
+        # The first calls again: a mistake that explains a single call may not explain them all.
         Case(tuple(plan.parts), {"calls": calls}),
     ]
 
@@ -70,7 +70,7 @@ def _backwards(call: list[Any]) -> list[Any]:
 
 
 def _fits_forwards_only(call: list[Any]) -> bool:
-    """Tell whether the best plan exceeds the budget if the stages stand the other way round."""
+    """Tell whether the best plan exceeds the budget if the stages are reversed."""
     kept = best_plan(Chain(*call[:3]), call[3])
     return kept is not None and peak(Chain(*_backwards(call)[:3]), kept) > call[3]
 
@@ -100,7 +100,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     explained = _explain(calls, outcomes)
     for call, outcome in zip(calls, outcomes, strict=True):
         for part, finding in _findings(Chain(*call[:3]), call[3], outcome).items():
-            if part not in found or found[part].ok:  # the first that fails is the one to show
+            if part not in found or found[part].ok:  # the first failure is the one to show
                 found[part] = finding
     return {
         part: finding if finding.ok else Finding(False, finding.said, finding.mistakes + explained)
@@ -148,7 +148,7 @@ def _findings(chain: Chain, budget: int, outcome: Any) -> dict[str, Finding]:
 
 
 def _over(chain: Chain, budget: int, kept: list[int] | None) -> tuple[str, ...]:
-    """The mistake of a plan over the budget whose segments would fit if nothing else were kept."""
+    """The mistake in a plan over the budget whose segments would fit if nothing else were kept."""
     if kept is None or not kept:
         return ()
     largest = max(sum(chain.saved[first:last]) for first, last in segments(len(chain), kept))
@@ -200,7 +200,7 @@ def _explain(calls: Sequence[Sequence[Any]], outcomes: Sequence[Any]) -> tuple[s
 
 
 def _remembers(calls: Sequence[Sequence[Any]], outcomes: Sequence[Any]) -> bool:
-    """Tell whether plans depend on the number of stages and on the budget alone."""
+    """Tell whether plans depend only on the number of stages and the budget."""
     first: dict[tuple[int, Any], Any] = {}
     plans = [(c, one) for c, one in zip(calls, outcomes, strict=True) if one[0] == "value"]
     pairs = [(first.setdefault((len(c[0]), c[3]), one), one) for c, one in plans]
@@ -208,7 +208,7 @@ def _remembers(calls: Sequence[Sequence[Any]], outcomes: Sequence[Any]) -> bool:
 
 
 def _has_fewest_cuts(chain: Chain, budget: int, outcome: Any) -> bool:
-    """Tell whether this is one of the plans with the fewest cuts, or there is none."""
+    """Tell whether this is a plan with the fewest cuts, or correctly reports that none fits."""
     fewest = fewest_cuts(chain, budget)
     if fewest is None or outcome[0] != "value":
         return fewest is None and bool(outcome[0] == "raised")

@@ -17,7 +17,7 @@ __all__ = ["SAVED", "saved_bytes"]
 
 @dataclass(frozen=True)
 class _Saved:
-    """A tensor that some operation saved: what it is, and three ways to count it."""
+    """A tensor that an operation saved: what it is, and three ways to count it."""
 
     #: "input", "inner", "output", "buffer", "constant" (of no module), "parameter", "view" (of a
     #: parameter), "number" (one written in Python) or "dropped" (the graph that saved it is gone
@@ -31,11 +31,11 @@ class _Saved:
     whole: int = 0
     #: How often it was saved.
     times: int = 1
-    #: At how many addresses the saved tensors begin: each slice has its own.
+    #: The number of addresses at which the saved tensors begin: each slice has its own.
     starts: int = 1
-    #: How many shapes the saved tensors have.
+    #: The number of distinct shapes of the saved tensors.
     shapes: int = 1
-    #: Which of the operations that saved it is gone: the "first" or the "last".
+    #: Which of the operations that saved it is dropped: the "first" or the "last".
     dropped: str = ""
 
     @property
@@ -47,14 +47,14 @@ def _linear(rows: int, columns: int) -> list[_Saved]:
     return [_Saved("view", 2 * columns * columns), _Saved("input", rows * columns)]
 
 
-# name -> (rows, columns) -> what is saved; derived on paper from each operation's derivative.
+# name -> (rows, columns) -> what is saved, derived by hand from each operation's derivative.
 SAVED: dict[str, Callable[[int, int], list[_Saved]]] = {
     "product": lambda r, c: [_Saved("input", r * c, times=2)],
     "gelu, composite": lambda r, c: [
         _Saved("input", r * c),  # for x**3
         _Saved("inner", r * c),  # the tanh
         _Saved("inner", r * c),  # 1 + tanh, a factor
-        _Saved("inner", r * c),  # 0.5 x, the other
+        _Saved("inner", r * c),  # 0.5 x, the other factor
         *[_Saved("number", 1, size=8)] * 3,
     ],
     "gelu, fused": lambda r, c: [_Saved("input", r * c)],
@@ -75,13 +75,13 @@ SAVED: dict[str, Callable[[int, int], list[_Saved]]] = {
     "saved, then dropped": lambda r, c: [_Saved("input", r * c, times=2, dropped="last")],
     "mlp": lambda r, c: [
         *[_Saved("input", r * c), _Saved("view", 4 * c * c)],
-        _Saved("inner", 4 * r * c, times=2),  # ReLU's output, which the next layer takes
+        _Saved("inner", 4 * r * c, times=2),  # ReLU's output, also the next layer's input
     ],
     "layer_norm": lambda r, c: [_Saved("input", r * c), *[_Saved("inner", r)] * 2],
     "attention": lambda r, c: [
         *[_Saved("input", r * c)] * 2,
         _Saved("input", r * c, whole=r * c),  # k.T, a view of k
-        _Saved("inner", r * r, times=2),  # softmax's output, a factor of the second product too
+        _Saved("inner", r * r, times=2),  # softmax's output, also a factor of the second product
     ],
     "embedding": lambda r, c: [_Saved("input", r, size=8)],
     "mask": lambda r, c: [_Saved("inner", r * c, size=1)],
@@ -128,7 +128,7 @@ def _count(
     kinds: frozenset[str] = _HELD,
     of: Callable[[_Saved], int] = lambda saved: saved.storage_bytes,
 ) -> Callable[[str, int, int], int]:
-    """A count of the saved tensors of these kinds."""
+    """A function that counts the saved tensors of these kinds."""
 
     def count(name: str, rows: int, columns: int) -> int:
         return sum(of(saved) for saved in SAVED[name](rows, columns) if saved.what in kinds)
@@ -137,7 +137,7 @@ def _count(
 
 
 def _first_saver_only(name: str, rows: int, columns: int) -> frozenset[int]:
-    """The result: a new tensor may get the address of one that was dropped, or another."""
+    """The possible results: a new tensor may or may not reuse a dropped tensor's address."""
     found = _count(of=lambda s: s.storage_bytes * (s.dropped != "first"))(name, rows, columns)
     reused = any(saved.what == "dropped" for saved in SAVED[name](rows, columns))
     return frozenset({found, 0} if reused else {found})

@@ -17,13 +17,13 @@ from peakmem.probes.lab04 import run_large_layers, run_layers
 
 __all__ = ["run_in_segments"]
 
-_SLACK_BYTES = 8 * 1024  # a segment: the state of a random generator, and what is smaller still
+_SLACK_BYTES = 8 * 1024  # per segment: the RNG state, and smaller things
 _SIDE = 128  # rows and columns
 _ONE = 4 * _SIDE**2  # a float32 tensor
 _MIB = 2**20
 _LARGE_LAYERS, _LARGE_LENGTH, _LARGE_SIDE = 30, 5, 512
 _LARGE_TENSOR = 4 * _LARGE_SIDE**2
-# Live at once: the segments' inputs, what one segment saves, and four that its backward makes.
+# Live at once: the segments' inputs, what one segment saves, and four tensors of its backward.
 _LARGE_TENSORS = _LARGE_LAYERS // _LARGE_LENGTH + _LARGE_LENGTH + 4
 
 
@@ -49,7 +49,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _large(rng: np.random.Generator) -> Case:
-    """So many layers that all outputs take twice what segments take."""
+    """Enough layers that all outputs take twice the memory of segments."""
     large = {
         "n_layers": _LARGE_LAYERS,
         "segment_length": _LARGE_LENGTH,
@@ -138,7 +138,7 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
 
 
 def _keeps(n: int, k: int, value: Mapping[str, Any]) -> tuple[str, ...]:
-    """The mistake that keeps this much although the right layers are called."""
+    """The mistake that keeps this much even though the right layers are called."""
     kept = value["kept_bytes"]
     if type(kept) is not int or k == 1:
         return ()
@@ -146,7 +146,7 @@ def _keeps(n: int, k: int, value: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _keeper(value: Mapping[str, Any]) -> str:
-    """Who keeps each layer's output: checkpoints of single layers run again in falling order."""
+    """What keeps every layer's output: checkpoints of single layers rerun them in falling order."""
     again = value["backward"]
     return "layer_by_layer" if again == sorted(again, reverse=True) else "keeps_outputs"
 
@@ -165,7 +165,7 @@ def _close32(got: Any, expected: list[Any]) -> bool:
 
 
 def _backward(n: int, k: int) -> int:
-    """How many layers are called again: all but those of the last segment."""
+    """The number of layers called again: all except those of the last segment."""
     return (math.ceil(n / k) - 1) * k
 
 
@@ -174,7 +174,7 @@ def _explain(n: int, k: int, value: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name, calls in _CALLS.items() if [*calls(n, k)] == got)
 
 
-# How many layers forward calls, and which ones backward does, where a mistake is made.
+# For each mistake, how many layers forward calls, and which ones backward calls.
 _CALLS: dict[str, Callable[[int, int], tuple[int, list[int]]]] = {
     "last_segment_too": lambda n, k: (n, list(range(n))),
     "never_recomputed": lambda n, k: (n, []),

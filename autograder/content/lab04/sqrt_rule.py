@@ -1,4 +1,4 @@
-"""sqrt_rule: peak and recomputed layers of equal segments, and the best length."""
+"""sqrt_rule: the peak and the recomputed layers of equal segments, and the best length."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _PEAK, _AGAIN, _BEST = "peak_activations", "recomputed_layers", "best_segment_le
 
 
 def _segments(n: int, k: int) -> tuple[int, int]:
-    """How many segments there are, and how long the last one is."""
+    """The number of segments, and the length of the last one."""
     s = math.ceil(n / k)
     return s, n - (s - 1) * k
 
 
 def peak_by_formula(n: int, k: int, saved: int = 1) -> int:
-    """The peak of n layers in segments of k, in outputs of a layer; each saves `saved` of them."""
+    """The peak, in outputs, of n layers in segments of k, if each layer saves `saved` outputs."""
     k = min(k, n)
     s, r = _segments(n, k)
     return n * saved + 1 if s == 1 else max(s + r * saved, s - 1 + k * saved)
@@ -56,18 +56,18 @@ def _call(
 
 
 def _equal(expected: Any, got: Any) -> bool:
-    if isinstance(expected, frozenset):  # any of these is right
+    if isinstance(expected, frozenset):  # any of these is correct
         return any(same(one, got) for one in expected)
     return same(expected, got)
 
 
 def _of_segments(formula: Callable[[int, int, int, int, int], int]) -> Callable[..., int]:
-    """A peak by a formula of n, k, s, r and saved."""
+    """A peak from a formula in n, k, s, r and saved."""
     return lambda n, k, saved=1: formula(n, min(k, n), *_segments(n, min(k, n)), saved)
 
 
 def _roots(x: float) -> frozenset[int]:
-    """The root, rounded in any way to a length."""
+    """The root, rounded to a length in every possible way."""
     root = math.sqrt(x)
     return frozenset({max(1, math.floor(root)), max(1, round(root)), math.ceil(root)})
 
@@ -111,15 +111,15 @@ _MUTANTS = {
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     pairs = [[int(n), int(rng.integers(1, n + 1))] for n in rng.integers(5, 60, 12)]
-    # One segment; segments longer than the chain; the last one short, whole, and of one layer.
+    # One segment; a segment longer than the chain; a last segment that is short, full, one layer.
     pairs += [[n, n] for n in (1, 9)] + [[6, 20], [10, 4], [12, 4], [13, 4], [24, 7], [9, 8]]
     units = [1, 2, 5, 17, *map(int, rng.integers(2, 20, len(pairs)))]
     peaks = [*pairs, *([*pair, u] for pair, u in zip(pairs, units, strict=False)), [96, 2, 17]]
     lengths = [8, 15, 24, 30, 1, 2, 3, 64, *map(int, rng.integers(5, 120, 8))]
     best = [[n] for n in lengths] + [[n, u] for n in (8, 15, 24, 30) for u in (1, 2, 5, 17)]
-    best += [[36, 17], [62, 10]]  # where the root of n / saved, rounded, is not among the best
-    best += [[35], [63], [119, 2]]  # where two equal peaks in a row are above the least
-    best += [[80], [168], [195]]  # where a search by thirds leaves out the best
+    best += [[36, 17], [62, 10]]  # the rounded root of n / saved isn't among the best
+    best += [[35], [63], [119, 2]]  # two equal peaks in a row are above the lowest
+    best += [[80], [168], [195]]  # a ternary search misses the best
     shown = [pairs[0], [*pairs[1], int(rng.integers(2, 18))]]
     return [
         *(Case((_PEAK,), {"calls": [[_PEAK, *pair]]}) for pair in shown),

@@ -31,12 +31,12 @@ from peakmem.probes.lab05 import LOSSES, large_run
 __all__ = ["accumulate_gradients", "largest_rise_bytes", "least_rise_bytes"]
 
 _GRADIENTS, _RAGGED, _KEPT = "gradients", "ragged last micro-batch", "existing gradients and loss"
-# So large that torch.func, which takes more than twice one micro-batch, clearly exceeds the budget.
+# So large that torch.func, which takes over twice one micro-batch, clearly exceeds the budget.
 _LARGE = {"samples": 12, "length": 2048, "width": 32, "layers": 8}
 _LARGE_MICRO_BATCH = 2
 _LARGE_CALL = f"With {_LARGE['samples']} samples and micro_batch={_LARGE_MICRO_BATCH}"
 _MIB = 2**20
-_FLOAT32 = 1e-4  # of the largest gradient
+_FLOAT32 = 1e-4  # relative to the largest gradient
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -79,7 +79,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _budget() -> Budget:
-    """A call's allowance, inputs and targets, and a MiB for the earlier short run and the rest."""
+    """A call's allowance, its inputs and targets, and 1 MiB for the earlier run and the rest."""
     given_bytes = 2 * 4 * _LARGE["samples"] * _LARGE["length"] * _LARGE["width"]
     return Budget(given_bytes + largest_rise_bytes() + _MIB)
 
@@ -89,7 +89,7 @@ def _small(
 ) -> dict[str, Any]:
     shapes = [(6, 4), (3, 6)]
     targets = rng.integers(3, size=samples) if loss == "cross_entropy" else None
-    # Targets that drift: micro-batches differ, as those of sorted data do.
+    # The targets drift, so micro-batches differ as they do in sorted data.
     drift = np.linspace(0, 3, samples)[:, None] + rng.normal(size=(samples, 3))
     return {
         "weights": [rng.normal(size=shape) for shape in shapes],
@@ -130,14 +130,14 @@ def _compared(case: Case, value: Mapping[str, Any]) -> Finding:
         return Finding(False, f"{call}: your function returned a tensor.", ("returns_tensor",))
     mutants = pieces.loss_mutants().items()
     names = [name for name, wrong in mutants if is_number(value.get("value"), wrong)]
-    if not close(got, pieces.right.gradients):  # right gradients explain no wrong loss
+    if not close(got, pieces.right.gradients):  # correct gradients don't explain a wrong loss
         names += pieces.mistakes_in(got)
     said = f"{call}: expected the loss {pieces.right.loss:.10g}, got {show(value.get('value'))}."
     return Finding(False, said, tuple(names))
 
 
 def _ratio(got: list[Any], pieces: Pieces) -> str:
-    """A sentence if the added gradient is a multiple of the right one."""
+    """A sentence if the added gradient is a multiple of the correct one."""
     right = np.concatenate(
         [(r - b).ravel() for r, b in zip(pieces.right.gradients, pieces.before, strict=True)]
     )
@@ -149,14 +149,14 @@ def _ratio(got: list[Any], pieces: Pieces) -> str:
 
 
 def largest_rise_bytes() -> int:
-    """Return how far live bytes may rise: twice what one micro-batch alone takes."""
+    """Return how far live bytes may rise: twice what a single micro-batch takes."""
     return 2 * _rise_bytes(_LARGE_MICRO_BATCH)
 
 
 def least_rise_bytes() -> int:
-    """Return how far live bytes rise at the least: by half of what a single sample takes.
+    """Return how far live bytes must rise at least: half of what a single sample takes.
 
-    A sample's loss, divided before anything else holds it, takes an output less.
+    A loss that is divided before anything else refers to it takes one output less.
     """
     return _rise_bytes(1) // 2
 
@@ -192,7 +192,7 @@ def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
 
 
 def _cause(rise_bytes: int, value: Mapping[str, Any]) -> str:
-    """The mistake behind too high a rise: micro-batches pile up, or one of them takes too much."""
+    """The mistake behind too high a rise: micro-batches pile up, or one takes too much memory."""
     count = _LARGE["samples"] // _LARGE_MICRO_BATCH
     waits = isinstance(waiting := value.get("waiting"), int) and waiting > 1
     piles_up = waits or rise_bytes > count / 2 * _rise_bytes(_LARGE_MICRO_BATCH)
@@ -222,17 +222,17 @@ def _returned(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
 
 
 def _nearly(got: Any, expected: float) -> bool:
-    """Tell whether a number is this one, up to the rounding of float32."""
+    """Tell whether a number is this one, up to float32 rounding."""
     number = number_in(got)
     return number is not None and abs(number - expected) <= _FLOAT32 * abs(expected)
 
 
-# Mistakes in the gradients that come with a wrong loss, which this case can't explain.
+# Mistakes in the gradients that also make the loss wrong, so this case can't show them.
 _MISSES_THE_LOSS = ("divides_by_samples", "drops_last", "keeps_graphs", "scales_existing")
 
 
 def _scaled(got: list[Any], model: Any, x: torch.Tensor, y: torch.Tensor) -> tuple[str, ...]:
-    """The mistakes that make a multiple of the gradient of equal micro-batches, or a part of it."""
+    """The mistakes that give a multiple of the gradient of equal micro-batches, or a part of it."""
     right = gradients_of(model, LOSSES["mse"](model(x), y))
     last = gradients_of(
         model, LOSSES["mse"](model(x[-_LARGE_MICRO_BATCH:]), y[-_LARGE_MICRO_BATCH:])

@@ -80,7 +80,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _labels(rng: np.random.Generator, counted: list[int], ignored: int) -> Array:
-    """Labels with so many counted tokens per row, anywhere in it; the rest is padding."""
+    """Labels with a given number of counted tokens per row, in random places, and padding."""
     labels = rng.integers(int(ignored == 0), _VOCAB, size=(len(counted), _LENGTH))
     for row, count in zip(labels, counted, strict=True):
         row[rng.permutation(_LENGTH)[count:]] = ignored
@@ -88,7 +88,7 @@ def _labels(rng: np.random.Generator, counted: list[int], ignored: int) -> Array
 
 
 class _Tokens:
-    """The sum of the counted tokens' losses, its gradient and their number, by micro-batch."""
+    """For each micro-batch: the sum of its counted tokens' losses, the gradient, and the count."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class _Tokens:
         model = token_model(inputs["embedding"], inputs["head"])
         model.train(inputs["training"] != other_mode)
         tokens, labels = torch.tensor(inputs["tokens"]), torch.tensor(inputs["labels"])
-        if only is not None:  # the losses ignore one index, the count another
+        if only is not None:  # the losses ignore a different index from the count
             ignored, self._counts = only, ignored
         else:
             self._counts = ignored
@@ -123,7 +123,7 @@ class _Tokens:
             self.counts.append(int((wanted != self._counts).sum()))
 
     def by(self, weights: list[float], keep: float = 1.0) -> Outcome:
-        """The result of weighting each micro-batch's sum so."""
+        """The result if each micro-batch's sum is weighted like this."""
         loss = sum(w * part for w, part in zip(weights, self.losses, strict=True))
         return Outcome(loss, weighted(self.gradients, weights, self.before, keep))
 

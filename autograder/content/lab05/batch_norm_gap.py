@@ -29,9 +29,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         apart: float = 0.0,
         fixed: bool = False,
     ) -> Case:
-        # The batch drifts, as sorted data do: each micro-batch has a mean of its own.
+        # The batch drifts, as sorted data does: each micro-batch has a different mean.
         drift = np.linspace(-1, 1, samples)[:, None]
-        drift[samples // micro_batch * micro_batch :] += apart  # of a short last micro-batch
+        drift[samples // micro_batch * micro_batch :] += apart  # for a short last micro-batch
         inputs = {
             "weights": [rng.normal(size=shape) for shape in ((5, 4), (3, 5))],
             "norm": norm,
@@ -42,7 +42,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return Case(("right",), inputs, fixed=fixed)
 
     def telling(mistakes: Collection[str], draw: Callable[[], Case]) -> Case:
-        """Draw until the mistakes' answers differ from all that are right except for the sign."""
+        """Draw until the mistakes' answers differ from the right one, whatever its sign."""
         while True:
             drawn = draw()
             gaps = _gaps(drawn.inputs)
@@ -54,7 +54,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     one_only = ("first_micro_batch_only", "last_micro_batch_only")
     first = telling(one_only, lambda: case("batch", 4 * size, size))
     hidden, last = first.inputs["weights"]
-    # The same outputs with the other sign: the largest difference is positive in one of the two.
+    # The same outputs negated: the largest difference is positive in one of the two cases.
     mirrored = Case(("right",), {**first.inputs, "weights": [hidden, -last]})
     return [
         first,
@@ -80,7 +80,7 @@ def _outputs(inputs: Mapping[str, Any], micro_batch: int, *, training: bool = Tr
 
 
 def _gaps(inputs: Mapping[str, Any]) -> dict[str, float]:
-    """The right answer, and those of the mistakes."""
+    """The right answer, and the mistakes' answers."""
     size, count = inputs["micro_batch"], len(inputs["x"])
     gap = _outputs(inputs, count) - _outputs(inputs, size)
     last = (count - 1) // size * size

@@ -1,4 +1,4 @@
-"""What an epoch of updates does, right or with one mistake: the judge's reference."""
+"""What an epoch of updates does, correctly or with one mistake: the judge's reference."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _DIRTY = ("never_clears", "dirty_at_the_end", "drops_last_group")
 
 
 def simulate(inputs: Mapping[str, Any], mutant: str = "") -> dict[str, Any]:
-    """Return the events of a right train_epoch, or of one that makes the mistake `mutant`."""
+    """Return the events of a correct train_epoch, or of one that makes the mistake `mutant`."""
     model = Regression(inputs["weights"]).train(mutant != "evaluation_mode")
     training = _Training(inputs, mutant)
     batches, steps = inputs["batches"], inputs["accumulation_steps"]
     for start in range(0, len(batches), steps):
         group = batches[start : start + steps]
         if mutant == "drops_last_group" and len(group) < steps:
-            for batch in group:  # backward was called, the step was not
+            for batch in group:  # backward was called, but not the step
                 training.backward(model, batch, steps)
             continue
         divisor = steps if mutant == "last_group_as_full" else len(group)
@@ -66,7 +66,7 @@ def simulate(inputs: Mapping[str, Any], mutant: str = "") -> dict[str, Any]:
 
 
 class _Training:
-    """The sum of gradients so far, and the earlier updates."""
+    """The gradients summed so far, and the earlier updates."""
 
     def __init__(self, inputs: Mapping[str, Any], mutant: str) -> None:
         self._inputs, self._mutant, self._lr = inputs, mutant, inputs["lr"]
@@ -124,5 +124,5 @@ class _Training:
 
 
 def norm(gradients: list[Any]) -> float:
-    """Return the norm of all gradients' values together."""
+    """Return the norm of all gradients together."""
     return float(np.sqrt(sum(float((gradient**2).sum()) for gradient in gradients)))

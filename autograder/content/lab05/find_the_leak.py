@@ -29,9 +29,9 @@ def validation_loss(
     after: Callable[[nn.Module], object] = lambda model: None,
     backward: bool = False,
 ) -> float:
-    """Return the mean loss of all samples, a micro-batch in memory at a time.
+    """Return the mean loss of all samples, with one micro-batch in memory at a time.
 
-    The options make it the mistakes.
+    Each option turns it into one of the mistakes.
     """
     before(model)
     total, count = 0.0, -(-len(inputs) // micro_batch)
@@ -63,7 +63,7 @@ def _large(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _all_graphs(sizes: Mapping[str, Any]) -> int:
-    """The least bytes that are live if half of all micro-batches' graphs are."""
+    """The fewest bytes that are live if half of the micro-batches' graphs are."""
     whole = {**sizes, "micro_batch": sizes["samples"]}
     return (most_bytes(**sizes) + most_bytes(**whole) // 3) // 2
 

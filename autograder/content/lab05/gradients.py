@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_TOLERANCE = 1e-6  # of a parameter's largest gradient
+_TOLERANCE = 1e-6  # relative to a parameter's largest gradient
 
 COMMON_MISTAKES = {
     "whole_batch": "You run the model on more samples at a time than a micro-batch has, so you "
@@ -73,7 +73,7 @@ class Outcome:
 
 
 def sizes_of(samples: int, micro_batch: int) -> list[int]:
-    """Return the sizes of the micro-batches: all equal, but for a short last one.
+    """Return the sizes of the micro-batches: all equal, except for a short last one.
 
     >>> sizes_of(7, 3)
     [3, 3, 1]
@@ -82,7 +82,7 @@ def sizes_of(samples: int, micro_batch: int) -> list[int]:
 
 
 def gradients_of(model: torch.nn.Module, loss: Tensor) -> list[Array]:
-    """Return the loss's gradient for each parameter."""
+    """Return the gradient of the loss for each parameter."""
     found = torch.autograd.grad(loss, list(model.parameters()))
     return [gradient.numpy() for gradient in found]
 
@@ -104,7 +104,7 @@ def as_before(before: Sequence[Array | None], shapes: Iterable[tuple[int, ...]])
 
 
 def gradients_in(value: Any, like: Sequence[Array]) -> list[Array] | None:
-    """Return the gradients of an answer, zero for None, or None if it has another form."""
+    """Return the gradients in an answer, with zeros for None; None if it has another form."""
     if not isinstance(value, list) or len(value) != len(like):
         return None
     found = [np.zeros_like(m) if v is None else v for v, m in zip(value, like, strict=True)]
@@ -117,7 +117,7 @@ def gradients_in(value: Any, like: Sequence[Array]) -> list[Array] | None:
 
 
 def close(got: Sequence[Array], expected: Sequence[Array], tolerance: float = _TOLERANCE) -> bool:
-    """Tell whether gradients are equal up to a part of each parameter's largest one."""
+    """Tell whether gradients are equal up to a fraction of each parameter's largest one."""
     return all(
         np.allclose(g, e, rtol=0, atol=tolerance * _largest(e), equal_nan=True)
         for g, e in zip(got, expected, strict=True)
@@ -137,7 +137,7 @@ def is_number(value: Any, expected: float) -> bool:
 
 
 def is_tensor(value: Any) -> bool:
-    """Tell whether a probe's value stands for a tensor, which isn't plain data."""
+    """Tell whether a probe's value stands for a tensor, which can't be sent as plain data."""
     return isinstance(value, str) and value == "a tensor"
 
 
@@ -163,7 +163,7 @@ def graphs_kept(value: Mapping[str, Any]) -> Finding | None:
 
 
 def forwards_unseen(value: Mapping[str, Any], samples: int) -> Finding | None:
-    """Return a doubt where the model was seen to run on fewer samples than there are."""
+    """Return a doubt if the model was seen to run on fewer samples than there are."""
     sizes = value.get("sizes")
     if isinstance(sizes, list) and sum(size for size in sizes if type(size) is int) >= samples:
         return None
@@ -171,7 +171,7 @@ def forwards_unseen(value: Mapping[str, Any], samples: int) -> Finding | None:
 
 
 def faults_of_use(value: Mapping[str, Any], micro_batch: int) -> Finding | None:
-    """Return what is wrong with how the function treated what it was given, if anything is."""
+    """Return what is wrong with how the function treated its arguments, if anything."""
     sizes, changed = value.get("sizes"), value.get("changed")
     if not isinstance(sizes, list) or not isinstance(changed, list):
         return Finding(False, "The answers came back garbled.")

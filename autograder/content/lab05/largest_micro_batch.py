@@ -1,4 +1,4 @@
-"""Exercise: the largest micro-batch. What fits, and the count of runs, stay on this side."""
+"""Exercise: the largest micro-batch. The trusted side decides what fits, and counts the runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _micro_batch_cases(rng: np.random.Generator) -> list[Case]:
         case(upper, upper),
         case(upper, 0),
         *(case(upper, int(rng.integers(1, upper)), broken=reply) for reply in _ERRORS),
-        *(  # a search may treat its first runs, of 1 and of upper, otherwise
+        *(  # a search may treat its first runs, 1 and upper, differently
             case(upper, int(rng.integers(1, upper)), broken=reply, good_runs=1 + 2 * (number % 2))
             for number, reply in enumerate(_ERRORS)
         ),
@@ -60,7 +60,7 @@ def _judge_micro_batch(case: Case, answer: Answer) -> Mapping[str, Finding]:
         return dict.fromkeys(case.parts, Finding(False, "The answer came back garbled."))
     upper = case.inputs["upper"]
     if case.secret["broken"]:
-        if len(answer.asked) <= case.secret["good_runs"]:  # it was lucky
+        if len(answer.asked) <= case.secret["good_runs"]:  # it finished before the failing run
             return {"right": _finds(case.secret["fits"], upper, kind, found)}
         return {"right": _passes_errors_on(case.secret["broken"], kind, found)}
     right = _finds(case.secret["fits"], upper, kind, found)
@@ -69,7 +69,7 @@ def _judge_micro_batch(case: Case, answer: Answer) -> Mapping[str, Finding]:
     allowed = math.ceil(math.log2(upper)) + 2
     runs = len(answer.asked)
     if runs <= allowed:
-        return {"right": right, "few runs": right}  # few runs to a wrong answer earn nothing
+        return {"right": right, "few runs": right}  # few runs earn nothing if the answer is wrong
     said = f"For upper={upper}: expected at most {allowed} runs, but your search took {runs}."
     return {"right": right, "few runs": Finding(False, said, _wastes(answer.asked))}
 
@@ -126,7 +126,7 @@ def _finds(fits: int, upper: int, kind: Any, found: Any) -> Finding:
 
 
 def _wastes(asked: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
-    """The reason that a search runs too often, judged by the sizes that it ran."""
+    """The reason that a search needs too many runs, judged by the sizes it ran."""
     sizes = [size for size, _ in asked if type(size) is int]
     steps = {later - earlier for earlier, later in itertools.pairwise(sizes)}
     if steps in ({1}, {-1}):

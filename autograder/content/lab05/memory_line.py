@@ -1,4 +1,4 @@
-"""Exercise: the line of peak memory over samples, by least squares."""
+"""Exercise: a least-squares line of peak memory over samples."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Numbers = Sequence[float]
 _TOLERANCE = 1e-6
 _FINE = 1e-5
 _BELOW = (12, 5, 40, 36, 90)  # MiB
-_COARSE = 0.5  # a small slope over many bytes, in float32
+_COARSE = 0.5  # for a small slope over many bytes, in float32
 
 
 def line_of(sizes: Numbers, peaks: Numbers) -> Line:
-    """Return (fixed, slope) of the line with the least sum of squared errors, exactly.
+    """Return (fixed, slope) of the least-squares line, exactly.
 
     >>> line_of([1, 2, 4], [30, 40, 60])
     (20.0, 10.0)
@@ -36,7 +36,7 @@ def line_of(sizes: Numbers, peaks: Numbers) -> Line:
 
 
 def _through(i: int, j: int) -> Callable[[Numbers, Numbers], Line]:
-    """The line through two of the points."""
+    """The line through two given points."""
 
     def line(sizes: Numbers, peaks: Numbers) -> Line:
         slope = (peaks[j] - peaks[i]) / (sizes[j] - sizes[i])
@@ -66,7 +66,7 @@ def _mean_slope(sizes: Numbers, peaks: Numbers) -> Line:
 
 
 def _slope_times(factor: Callable[[int], float]) -> Callable[[Numbers, Numbers], Line]:
-    """The line with a slope that is so many times too large, through the mean point."""
+    """The line through the mean point with a slope that is too large by a factor."""
 
     def line(sizes: Numbers, peaks: Numbers) -> Line:
         slope = factor(len(sizes)) * line_of(sizes, peaks)[1]
@@ -85,16 +85,16 @@ def _rounded(sizes: Numbers, peaks: Numbers) -> Line:
 
 
 class _Coarse(tuple[float, ...]):
-    """A line that is right but for the rounding of float32."""
+    """A line that is right except for float32 rounding."""
 
 
 class _Fine(_Coarse):
-    """As that, of so few bytes that little is lost."""
+    """Such a line of so few bytes that little precision is lost."""
 
 
 def _float32(sizes: Numbers, peaks: Numbers) -> Line:
     line = line_of(sizes, peaks)
-    # Of fewer bytes float32 leaves five digits at the least: other mistakes leave less.
+    # For fewer bytes float32 keeps at least five digits, and other mistakes keep fewer.
     return _Coarse(line) if max(peaks) > 2**30 else _Fine(line)  # type: ignore[return-value]
 
 
@@ -110,7 +110,7 @@ def _equal(expected: Any, got: Any) -> bool:
         return False
     numbers = [number for part in got if (number := number_in(part)) is not None]
     near, at_least = _TOLERANCE, 0.0
-    if isinstance(expected, _Fine):  # a number near 0 loses as many bytes as the other
+    if isinstance(expected, _Fine):  # a number near 0 is off by as many bytes as the other
         near, at_least = _FINE, _FINE * max(map(abs, expected))
     elif isinstance(expected, _Coarse):
         near = _COARSE
@@ -132,20 +132,20 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     several = sorted(int(size) for size in rng.choice(np.arange(1, 65), 6, replace=False))
     mixed = [int(size) for size in rng.permutation([1, 2, 4, 8, 16, 32])]
-    # Few bytes, where rounding shows; and many of them below a small slope, where float32 does.
+    # Few bytes, to show rounding; and many bytes with a small slope, to show float32.
     few = [[1, 2, 4, 7], [int(n) for n in np.cumsum(rng.integers(20, 60, 4)) * [1, 2, 2, 3]]]
-    # A fixed part near 0 would lose more than others by float32.
+    # If the fixed part were near 0, float32 would cost it more precision than other numbers.
     while abs(line_of(*few)[0]) < 5 or min(abs(p - round(p)) for p in line_of(*few)) < 0.1:
         few[1][0] += 1
-    # A size measured twice, with the same peak: both count.
+    # A size measured twice with the same peak: both points count.
     twice = [[2, 3, 2, 9], [int(n) for n in rng.integers(20, 60) + np.array([0, 40, 0, 90])]]
     sizes = [1, 2, 4, 8, 16]
     slope, fixed = int(rng.integers(100_000, 200_000)), int(rng.integers(35 * 10**9, 60 * 10**9))
     many = [sizes, [fixed + slope * size + int(rng.integers(-99, 99)) for size in sizes]]
-    # Float32's slope must not fall on a whole number of bytes, as a rounded one does.
+    # The float32 slope must not be a whole number of bytes, or it would look rounded.
     while abs(_float32_slope(*many) - round(line_of(*many)[1])) < 5:
         many[1][-1] += 997
-    # A line that starts below 0, and peaks whose order isn't that of the sizes.
+    # A line that starts below 0, with peaks that aren't in the order of the sizes.
     below = [[10, 11, 20, 21, 30], [mib * int(n) for n in rng.integers(1, 9) + np.array(_BELOW)]]
     first, second = call([1, 2, 4, 8, 16], 0.5), call([3, 5, 9])
     arrays = [np.array(column) for column in call([2, 3, 7, 20], 0.3)]

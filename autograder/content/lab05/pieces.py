@@ -1,4 +1,4 @@
-"""A batch's micro-batches, each by itself, and what mistakes make of their losses and gradients."""
+"""A batch's micro-batches, each by itself, and the losses and gradients that mistakes give."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Pieces", "loss_mutants"]
 
 
 class Pieces:
-    """The loss and gradient of each micro-batch by itself, and what was there before."""
+    """The loss and gradient of each micro-batch by itself, and the gradients before all of them."""
 
     def __init__(self, small: Mapping[str, Any], micro_batch: int) -> None:
         model = small_model(small["weights"]).train(small["training"])
@@ -44,7 +44,7 @@ class Pieces:
         self.other_mode = weighted([gradients_of(model, whole)], [1.0], self.before)
 
     def mutants(self) -> dict[str, list[Any]]:
-        """The gradients that each mistake leads to."""
+        """The gradients that each mistake gives."""
         count, samples = len(self.sizes), sum(self.sizes)
         equal = [1 / count] * count
         shares = [size / samples for size in self.sizes]
@@ -71,7 +71,7 @@ class Pieces:
         }
 
     def mistakes_in(self, got: list[Array]) -> list[str]:
-        """The mistakes that lead to these gradients."""
+        """The mistakes that give these gradients."""
         mutants = self.mutants().items()
         return [name for name, wrong in mutants if any(close(got, w) for w in wrong)]
 

@@ -21,7 +21,7 @@ from autograder.model.task import Answer, Case, Finding, Task
 __all__ = ["train_epoch"]
 
 _UPDATES, _LEFT, _CLIP = "updates and gradients", "leftovers", "clipping and scheduler"
-_TOLERANCE = 1e-4  # of the largest gradient: clipping divides by the norm plus 1e-6
+_TOLERANCE = 1e-4  # relative to the largest gradient: clipping divides by the norm plus 1e-6
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -69,7 +69,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _batch(rng: np.random.Generator, number: int, more: bool) -> list[Array]:
-    """Targets drift from batch to batch, so that no two of them have the same gradient.
+    """A batch; targets drift from batch to batch, so that no two batches have the same gradient.
 
     With `more`, the model takes a third argument: a batch needn't be a pair.
     """
@@ -99,16 +99,16 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
 
 
 def _seen(right: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
-    """Tell whether the model was seen to run once for each micro-batch, at the least."""
+    """Tell whether the model was seen to run at least once for each micro-batch."""
     return type(value.get("forwards")) is int and value["forwards"] >= right["forwards"]
 
 
 def _wrong_before_left_overs(
     case: Case, right: Mapping[str, Any], value: Mapping[str, Any]
 ) -> bool:
-    """Tell whether clipping or the schedule is wrong already where nothing is left over.
+    """Tell whether clipping or the schedule is wrong even before the leftover micro-batches.
 
-    That costs its own part, and not the leftovers' as well.
+    Such a mistake costs only its own part, not the part for leftovers too.
     """
     if case.inputs["max_norm"] is None or case.parts != (_LEFT,):
         return False
@@ -124,7 +124,7 @@ def _wrong_before_left_overs(
 
 
 def _difference(right: Mapping[str, Any], value: Mapping[str, Any]) -> str:
-    """A sentence on what differs, empty where nothing does."""
+    """A sentence on what differs; empty if nothing does."""
     events, gradients = value.get("events"), value.get("gradients")
     if not (isinstance(events, list) and isinstance(gradients, list)):
         return "the answers came back garbled."

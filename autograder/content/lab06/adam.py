@@ -28,11 +28,11 @@ __all__ = ["offloaded_adam"]
 _EQUAL, _DEVICE, _HOST = "equals Adam", "device bytes during step", "bytes on the host"
 _SLACK_BYTES = 64 * 1024
 _EXPLAINS_NO_STEP = {"not_in_place", "state_outside", "flat_copies"}
-_LARGE_OPTIONS = {"lr": 0.1}  # far enough in one step for float32
+_LARGE_OPTIONS = {"lr": 0.1}  # large enough for one float32 step to show
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    # Layouts in memory are lab 3's business: here every parameter is contiguous.
+    # Lab 3 tests memory layouts; here every parameter is contiguous.
     return [*(_small(case) for case in path_cases(rng)), _medium(rng), _large(rng)]
 
 
@@ -42,10 +42,10 @@ def _small(case: Case) -> Case:
 
 
 def _medium(rng: np.random.Generator) -> Case:
-    """Vectors without a budget: the meter says what stays between steps.
+    """Vectors without a budget: the meter decides how much may stay between steps.
 
-    In the kernel's eyes, that may be as much as a step takes. One vector's gradient comes late, and
-    one never has any. All values of a vector make the same step.
+    The kernel's budget would allow as much as a step takes. One vector's gradient comes late, and
+    one vector never has one. All values of a vector take the same step.
     """
     sizes = [int(n) for n in rng.integers(40_000, 50_000, 5)]
     medium = _vectors(rng, sizes, [np.array([0]) for _ in sizes])
@@ -80,12 +80,12 @@ def _bytes_of(large: Mapping[str, Any]) -> int:
 
 
 def _most_bytes(large: Mapping[str, Any]) -> int:
-    """Bytes the device may hold on top: one parameter's moments, and as much again."""
+    """Extra bytes that the device may hold: one parameter's moments, and as much again."""
     return 4 * 4 * max(int(n) for (n,) in large["shapes"]) + _SLACK_BYTES
 
 
 def _host_bytes(large: Mapping[str, Any]) -> list[int]:
-    """The host's bytes before the first step and after each: two moments once a gradient came."""
+    """The host's bytes before the first step and after each: two moments from a gradient on."""
     skipped = {tuple(pair) for pair in large.get("skipped", ())}
     expected = [0]
     for call in range(len(large["factors"])):
@@ -110,7 +110,7 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
         return dict.fromkeys(case.parts, steps)
     if large.get("even") and steps.ok and not is_even(value.get("spread")):
         return dict.fromkeys(case.parts, Finding(False, UNEVEN))
-    # Where gradients are None, a mistake with them shows on the host, too.
+    # If gradients are None, mishandling them also shows on the host.
     host = Finding(True) if "skipped" in large and not steps.ok else _host(value, large)
     return {_DEVICE: _device(large, value, answer), _HOST: host}
 
@@ -127,7 +127,7 @@ def _path_finding(
 
 
 def _steps(large: Mapping[str, Any], said: Any) -> Finding:
-    """Return the finding on the measured steps: if the other part takes its points, by mistakes."""
+    """Return the finding on the measured steps, with mistakes if the other part penalises them."""
     tensors = large_tensors(large["shapes"], large["seed"], bool(large.get("even")))
     models = [{**watched_model(large, tensors), "skipped": large.get("skipped", ())}]
     finding = _path_finding(models, _LARGE_OPTIONS, said, FLOAT32_TOLERANCE)
@@ -149,7 +149,7 @@ def _device(large: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) 
     kept_bytes = answer.metered("kept_bytes", *["numpy_kept_bytes"] * medium)
     keeps = (kept_bytes or 0) > _SLACK_BYTES
     rise_bytes = answer.metered("rise_bytes", "numpy_rise_bytes")
-    # The peaks of numpy and torch may come at different times: of a step, the kernel knows more.
+    # numpy and torch may peak at different times, so the kernel judges a step better.
     too_much = (
         kept_bytes is None if medium else answer.breaks_budget(rise_bytes, _most_bytes(large))
     )
@@ -167,7 +167,7 @@ def _device(large: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) 
 
 
 def _host_after(models: Sequence[Model], said: Any) -> Finding:
-    """Judge the host's bytes after small models' last calls: here a moment has 5 to 12 values."""
+    """Judge the host's bytes after small models' last calls. A moment has 5 to 12 values here."""
     for model, report in zip(models, said, strict=True):
         sizes = [array.nbytes for array in model["parameters"]]
         calls = [gradients_of(model, call) for call in range(calls_of(model))]
@@ -216,7 +216,7 @@ def _host(value: Mapping[str, Any], large: Mapping[str, Any]) -> Finding:
 
 
 def _are_wide(live: Any, expected: Sequence[int]) -> bool:
-    """Tell whether the host holds twice the bytes of moments that are as wide as the parameters."""
+    """Tell whether the host holds twice the bytes expected for moments of the parameters' dtype."""
     return bool(live == [2 * count for count in expected])
 
 

@@ -1,4 +1,4 @@
-"""find_the_leak: a cache of device buffers by shape, which keeps one of each shape that comes."""
+"""find_the_leak: a cache of device buffers by shape, which keeps one for every shape it sees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from peakmem.probes.lab06.leak import batch_means
 __all__ = ["find_the_leak", "mean_squares"]
 
 _BATCHES, _ROWS, _COLUMNS = 16, 512, 1024
-_AT_ONCE = 3  # of the largest batch: it, its square, and one that comes or goes
+_AT_ONCE = 3  # of the largest batch: itself, its square, and one coming or going
 _SLACK_BYTES = 2**18
 
 Values = Callable[[torch.Tensor], float]
@@ -28,7 +28,7 @@ def mean_squares(
     *,
     value: Values = lambda batch: (batch * batch).mean().item(),
 ) -> list[float]:
-    """Return the mean square of each batch on the host; `value` makes it another figure."""
+    """Return the mean square of each batch on the host; `value` replaces it with another figure."""
     return [value(host.get(handle)) for handle in handles]
 
 

@@ -1,4 +1,4 @@
-"""Steps of an offloaded Adam that forgets: moments that don't last, and parameters used up."""
+"""Detects an offloaded Adam that forgets its moments, or whose parameters iterator is used up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from peakmem.probes.lab03 import gradients_of
 
 __all__ = ["forgotten", "stops_after_one"]
 
-_NOT_WRITTEN_BACK = {  # of m and of v: whether it lasts until the next step
+_NOT_WRITTEN_BACK = {  # whether m, and whether v, lasts until the next step
     "not_written_back": (0, 0),
     "m_not_written_back": (0, 1),
     "v_not_written_back": (1, 0),
@@ -23,7 +23,7 @@ _NOT_WRITTEN_BACK = {  # of m and of v: whether it lasts until the next step
 def forgotten(
     models: Sequence[Model], options: Mapping[str, Any], said: Any, tolerance: float
 ) -> str:
-    """Return the mistake of Adam's steps with moments that are zero before each; "" if none."""
+    """Return the mistake that makes moments zero before each of Adam's steps; "" if none does."""
     got = paths_in(models, said)
     for name, lasts in _NOT_WRITTEN_BACK.items():
         if got is not None and all(
@@ -60,7 +60,7 @@ def _lasting(
 
 
 def stops_after_one(models: Sequence[Model], said: Any) -> bool:
-    """Tell whether the first step moved something, and no later one anything."""
+    """Tell whether the first step moved something, and later steps nothing."""
     got = paths_in(models, said)
     if got is None or all(len(path) == 1 for path in got):
         return False

@@ -1,8 +1,8 @@
-"""Exercise, on a GPU: copies that hide behind compute.
+"""GPU exercise: copies that hide behind compute.
 
-Seconds are taken in the student's process, as in lab 7's GPU exercise: the probe times compute and
-copies alone on the same GPU a moment before, and the student's time is compared with those. Own
-figures that no link can reach make the verdict could-not-judge.
+Seconds are measured in the student's process, as in lab 7's GPU exercise: the probe times compute
+and copies separately on the same GPU just before, and the student's time is compared with these. If
+the probe's own figures are faster than any link, the exercise isn't judged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from peakmem.probes.lab06 import COPY_BYTES
 __all__ = ["gpu_overlap"]
 
 _RATIO = 1.15
-_ONE_AFTER_THE_OTHER = 0.9  # of the sum of both
+_ONE_AFTER_THE_OTHER = 0.9  # as a fraction of the sum of both
 _FASTEST_LINK = 2e12  # bytes per second; NVLink-C2C has 0.45e12 in one direction
 _SECONDS = ("compute", "copies", "student")
 

@@ -1,8 +1,8 @@
 """Exercise: keep, recompute or swap, for each stage of a chain that has to fit a budget.
 
-A list of treatments is a plan, and the library's simulator says how long that takes. The least
-time of all lists is found by trying them, those that recompute least first; the chains drawn have
-at most 6 stages.
+A list of treatments is a plan, and the library's simulator says how long it takes. The least time
+is found by trying all lists, starting with those that recompute least; drawn chains have at most 6
+stages.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def least_time(
     lists = itertools.product(allowed, repeat=len(chain) - 1)  # the last stage is always kept
     for again, treatments in sorted((_again(chain, found), found) for found in lists):
         if chain.work_time + again >= best:
-            break  # those that follow recompute as much, or more
+            break  # later lists recompute at least as much
         best = min(best, _time(chain, (*treatments, "keep"), budget_bytes, link_bytes_per_s))
     return best
 
@@ -65,7 +65,7 @@ def _time(chain: Chain, treatments: Sequence[Treatment], budget: int, link: floa
 
 
 def _chain(rng: np.random.Generator, n: int) -> Problem:
-    """Any chain, and a budget between what its stages need one by one and what they need kept."""
+    """A random chain, and a budget between its largest stage and all its saved bytes."""
     stages = []
     for _ in range(n):
         output = int(rng.integers(1, 4))
@@ -78,7 +78,7 @@ def _chain(rng: np.random.Generator, n: int) -> Problem:
 
 
 def _where_both_are_needed(rng: np.random.Generator, n: int, ratio: float) -> tuple[Problem, float]:
-    """Draw a chain on which swaps alone and recomputation alone take over `ratio` of the least."""
+    """Draw a chain on which swaps or recomputing alone take over `ratio` times the least."""
     while True:
         problem = _chain(rng, n)
         least = least_time(*problem)
@@ -109,7 +109,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     roomy = sum(stage.saved_bytes for stage in chain.stages)
     cases.append(_case(_PARTS, (chain, roomy, link), chain.work_time))
     largest = max(stage.saved_bytes for stage in chain.stages)
-    # Where nothing fits, because of one stage and because of two.
+    # Nothing fits: because of one stage, and because of two together.
     for hopeless in ((chain, largest - 1, link), (Chain((Stage(1.0, 2.0, 24, 8),) * 2), 31, link)):
         cases.append(_case((_FEASIBLE,), hopeless, math.inf))
     cases[0] = after_a_small_one(cases[0])
@@ -120,7 +120,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 def _fixed_cases() -> tuple[Case, ...]:
     *cases, last = (_case(_PARTS, p, least_time(*p), fixed=True) for p in _fixed())
     stages, budget, link = last.inputs["calls"][0]
-    before = [[stages, budget, 2 * link]]  # its plan is another one
+    before = [[stages, budget, 2 * link]]  # has a different plan
     return (*cases, replace(last, inputs={**last.inputs, "before": before}))
 
 
@@ -130,15 +130,15 @@ def _fixed() -> list[Problem]:
     large, small = Stage(1.0, 2.0, 100, 8), Stage(1.0, 2.0, 24, 8)
     return [
         (Chain((small,)), 24, 8.0),
-        # Two neighbours recomputed, as one segment, and the fourth stage.
+        # Recompute two neighbours as one segment, and the fourth stage.
         (Chain(cheap_to_compute.stages + cheap_to_compute.stages[:1]), 64, 1.0),
         (dear_to_compute, 64, 1000.0),
-        (dear_to_compute, 50, 16.0),  # two stages at a time: only swaps make room for the others
-        (Chain((large, large, small, small)), 170, 16.0),  # only to recompute the first one does
-        # Each stage but the last has to go: the third and the fifth are recomputed, the others
-        # swapped. On half the link, other plans look faster. In whole seconds, all look alike.
+        (dear_to_compute, 50, 16.0),  # room for two stages: only swaps free enough
+        (Chain((large, large, small, small)), 170, 16.0),  # only recomputing the first one does
+        # No stage but the last can be kept: the third and the fifth are recomputed, the others
+        # swapped. At half the link speed other plans look faster. In whole seconds all are equal.
         (Chain(tuple(map(_quick, (*map(_stage, _EACH_GOES), _SIXTH)))), 96, 64 * 16.0),
-        # On twice the link, other plans look faster.
+        # At twice the link speed other plans look faster.
         (Chain((*map(_stage, _LINK_COUNTS), _SIXTH)), 96, 8.0),
     ]
 
@@ -219,7 +219,7 @@ def _is_plan(value: Any, n: int) -> bool:
 
 
 def _why(problem: Problem, plan: Sequence[Treatment], time: float) -> Iterator[str]:
-    """Every mistake that this plan, which takes so long, shows."""
+    """Every mistake that this plan and its time show."""
     used = set(plan[:-1])
     if used == {"swap"}:
         yield "swaps_everything"
@@ -236,7 +236,7 @@ def _why(problem: Problem, plan: Sequence[Treatment], time: float) -> Iterator[s
 
 
 def _why_raised(problem: Problem) -> Iterator[str]:
-    """Every mistake that explains why a function finds no plan here."""
+    """Every mistake that explains why the function finds no plan here."""
     yield "gives_up"
     for name, tried in _ONE_KIND.items():
         if least_time(*problem, ("keep", tried)) == math.inf:

@@ -1,7 +1,7 @@
-"""Exercise: what autograd saves goes to the host in forward and comes back in backward.
+"""Exercise: saved tensors go to the host in forward and come back in backward.
 
-Every figure but the device's peak is a count of the host's, on programs that are run once more
-here without swapping, to see which storages autograd saves and what the gradients are.
+The host counts every figure except the device's peak. The same programs run once more here without
+swapping, to find out which storages autograd saves and what the gradients are.
 
 Long because one answer's figures decide four parts, and a mistake in one shows in others.
 """
@@ -44,7 +44,7 @@ _LIVE_AT_ONCE = (
     6  # activations: two that come back, their gradients, and what is computed from them
 )
 _MIB = 2**20
-_SLACK_BYTES = 2**19  # gradients of the small weights, and the grader's own
+_SLACK_BYTES = 2**19  # for the small weights' gradients and the grader
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,17 @@ class Saved:
 
     #: Each storage once, without parameters.
     once: int
-    #: Once for every saved tensor, without parameters.
+    #: The same, counted once for every saved tensor.
     each: int
-    #: The storages of parameters, each once.
+    #: Each storage of a parameter once.
     parameters_once: int
-    #: The same, once for every saved tensor.
+    #: The same, counted once for every saved parameter.
     parameters_each: int
 
 
 def saved_by(program: str, seed: int) -> tuple[Saved, list[Any]]:
     """Run a program without swapping; return what it saves, and its gradients."""
-    # Held, so that no storage is taken for an earlier one.
+    # Held, so that no new storage gets an earlier one's identity.
     activations: list[torch.UntypedStorage] = []
     parameters: list[torch.UntypedStorage] = []
 
@@ -75,7 +75,7 @@ def saved_by(program: str, seed: int) -> tuple[Saved, list[Any]]:
 
     @contextmanager
     def record(_: HostTier) -> Iterator[None]:
-        activations.clear()  # of an earlier block
+        activations.clear()  # those of an earlier block
         parameters.clear()
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
             yield
@@ -94,10 +94,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     def program(name: str, *parts: str) -> Case:
         return Case(parts, {"program": name, "seed": int(rng.integers(2**31))})
 
-    # An activation takes more bytes than the budget's slack, so that one too many is refused.
+    # An activation takes more bytes than the budget's slack, so one too many is refused.
     rows = int(rng.integers(10_000, 10_600))
     return [
-        # A low peak earns nothing if bytes that went out don't come back.
+        # A low peak earns nothing if bytes that were swapped out don't come back.
         program("reused", _GRADIENTS, _PEAK, _ONCE, _NOTHING),
         program("blocks", _GRADIENTS, _ONCE, _NOTHING),
         program("views", _GRADIENTS, _PEAK, _ONCE, _NOTHING),
@@ -157,7 +157,7 @@ _ABOUT = {
 def _swaps(value: Mapping[str, Any]) -> Finding | None:
     """The finding on a manager that sent nothing to the host, which earns no part.
 
-    It may leave small tensors alone: the large chain tells.
+    A manager may leave small tensors on the device; the large chain shows whether it swaps.
     """
     if value["bytes_out"] == 0:
         return Finding(False, _NOTHING_WENT, ("others_stay", "swaps_nothing"))
@@ -177,7 +177,7 @@ def _gradients(
 def _why_wrong(program: str, saved: Saved, value: Mapping[str, Any]) -> Iterator[str]:
     if program == "retain":
         yield "freed_at_first_use"
-    # If too few bytes went, one storage was mistaken for another.
+    # If too few bytes went out, one storage was mistaken for another.
     if value["bytes_out"] >= saved.once:
         yield "views_not_restored"
     elif program == "reused":
@@ -195,7 +195,7 @@ def _close(expected: Any, got: Any) -> bool:
 
 
 def _stays(value: Mapping[str, Any]) -> Finding:
-    """The finding on what stays on the device after forward, if anything left it."""
+    """The finding on what stays on the device after forward, provided that anything left."""
     if value["bytes_out"] == 0 or value["stay_bytes"] == 0:
         return Finding(True)
     said = f"After forward, {value['stay_bytes']:,} bytes of activations were still on the device."
@@ -235,7 +235,7 @@ def _why_more(saved: Saved, value: Mapping[str, Any]) -> Iterator[str]:
     yield "duplicates"
 
 
-# Mistakes that leave entries on the host within the block; other programs tell them apart.
+# Mistakes that leave entries on the host within the block. Other programs distinguish them.
 _HOLDS = ("never_freed", "put_and_get", "address_as_identity", "stays_on_the_device")
 
 
@@ -276,7 +276,7 @@ def _peak(rows: int, value: Mapping[str, Any], answer: Answer) -> Finding:
         mistake = "swaps_nothing" if out_bytes == 0 else "stays_on_the_device"
         return Finding(False, said, (mistake,))
     if not all(_is_pair_of(*pair) for pair in zip(_chain_gradients(rows), corners, strict=True)):
-        # Saved are the input and each block's result; fewer went if one was mistaken for another.
+        # The input and each block's result are saved; fewer bytes mean that two were confused.
         mixed_up = out_bytes < (_BLOCKS + 1) * activation_bytes
         said = f"The gradients of {_BLOCKS} large blocks are wrong."
         return Finding(False, said, ("address_as_identity",) if mixed_up else ())
@@ -286,7 +286,7 @@ def _peak(rows: int, value: Mapping[str, Any], answer: Answer) -> Finding:
 
 
 def _chain_gradients(rows: int) -> list[float]:
-    """The gradient of each weight; all its values are equal, as are those of each block."""
+    """The gradient of each weight, as one number because all values in a block are equal."""
     values = [1.0]
     for _ in range(_BLOCKS):
         values.append(float(np.tanh(values[-1])))

@@ -1,8 +1,8 @@
 """Exercise: a schedule of copies under a budget, judged by the simulator against the least time.
 
-What is drawn can be solved within 5% by the ways that the lab's text points to: choose a set of
-stages, send each out after its forward, and bring them back in the order of need. How long the
-best schedule of all takes is found by exhaustive search (`search`), which is a proof.
+Every drawn problem can be solved within 5% by the methods that the lab suggests: choose a set of
+stages, send each out after its forward, and bring them back in the order of need. An exhaustive
+search (`search`) proves how long the best schedule takes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["after_a_small_one", "best_set", "schedule"]
 _FEASIBLE, _NEAR, _CLOSE = "feasible everywhere", "within 1.25x", "within 1.05x"
 _PARTS = (_FEASIBLE, _NEAR, _CLOSE)
 _ROUNDING = 1e-9
-_FIGURES = ("forward_time", "backward_time", "saved_bytes")  # of a stage, as students have them
+_FIGURES = ("forward_time", "backward_time", "saved_bytes")  # of a stage, as students know it
 
 Copies = list[tuple[str, int, int]]
 
 
 def set_schedule(swapped: Iterable[int], n_stages: int) -> Copies:
-    """Return the schedule that swaps these stages: out as soon as possible, in by need."""
+    """Return the schedule that swaps these stages: out as soon as possible, in as needed."""
     stages = sorted(swapped)
     back = [("in", i, n_stages - 1) for i in reversed(stages)]
     return [("out", i, i) for i in stages] + back
@@ -45,14 +45,14 @@ def _makespan(stages: Sequence[Stage], budget: int, link: float, copies: Copies)
 
 
 def first_ones(stages: Sequence[Stage], budget: int, link: float) -> float:
-    """Return the makespan of swapping the fewest first stages that make it fit."""
+    """Return the makespan of swapping the fewest leading stages that make the chain fit."""
     n = len(stages)
     spans = (_makespan(stages, budget, link, set_schedule(range(k), n)) for k in range(n + 1))
     return next(span for span in spans if span < float("inf"))
 
 
 def fewest_bytes(stages: Sequence[Stage], budget: int, link: float) -> float:
-    """Return the makespan of swapping the set with the fewest bytes that makes it fit."""
+    """Return the makespan of swapping the set with the fewest bytes that makes the chain fit."""
     n = len(stages)
     every = itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(n + 1))
     for swapped in sorted(every, key=lambda chosen: sum(stages[i].saved_bytes for i in chosen)):
@@ -73,7 +73,7 @@ Problem = tuple[list[Stage], int, float]
 
 
 def _chain(rng: np.random.Generator, n: int) -> Problem:
-    """Any chain. Times and bytes are such that sums of them are exact, in any order."""
+    """A random chain, with times and bytes whose sums are exact in any order."""
     stages = [
         Stage(
             forward_time=float(rng.integers(1, 13)) / 2,
@@ -91,9 +91,9 @@ def _chain(rng: np.random.Generator, n: int) -> Problem:
 def _solved(
     rng: np.random.Generator, n: int, slow: Callable[..., float], ratio: float
 ) -> tuple[Problem, float]:
-    """Draw a chain on which a `slow` way takes over `ratio` times the least; return that too.
+    """Draw a chain on which the `slow` method takes over `ratio` times the least; return both.
 
-    Swapping the first stages takes at most 1.25 times the least, which earns all but the last
+    Swapping the leading stages takes at most 1.25 times the least, which earns all but the last
     points.
     """
     while True:
@@ -113,7 +113,7 @@ def _solved(
 
 
 def _late(stages: Sequence[Stage], budget: int, link: float) -> float:
-    """The least makespan of swapping first stages, each back only when its backward waits."""
+    """The least makespan of swapping leading stages, each back only when its backward waits."""
     n = len(stages)
     back = [("in", i, 2 * n - 2 - i) for i in range(n - 2, -1, -1)]
     late = ([("out", i, i) for i in range(k)] + back[n - 1 - k :] for k in range(n))
@@ -127,7 +127,7 @@ def _case(parts: tuple[str, ...], problem: Problem, least: float, *, fixed: bool
 
 
 def after_a_small_one(case: Case) -> Case:
-    """The same case; a chain of as many stages comes first, under the same budget, and fits."""
+    """The same case after a chain of as many stages that fits under the same budget."""
     stages, *limits = case.inputs["calls"][0]
     small = [{**s, **{name: 1 for name in s if name.endswith("_bytes")}} for s in stages]
     return replace(case, inputs={**case.inputs, "before": [[small, *limits]]})
@@ -149,10 +149,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     slow = (stages, max(tight[1], total // 2), 1.0)
     too_small = (stages, tight[1] - 1, link)
     alone = ([Stage(1.0, 2.0, 24)], 24, 8.0)
-    # One stage has to go. To send out more never ends: backward overtakes the slow link.
+    # One stage has to go. Sending out more never ends: backward overtakes the slow link.
     overtaken = ([Stage(1.0, 2.0, 8)] * 4, 31, 0.5)
     # The first stage has to go, and would come back into the room that the last one still needs.
-    # In whole seconds, all schedules look alike.
+    # In whole seconds all schedules are equal.
     short = 1 / 16
     room_for_the_last = ([Stage(short, short, 8 * size) for size in (1, 10, 10, 1)], 168, 256.0)
     cases[0] = after_a_small_one(cases[0])
@@ -224,7 +224,7 @@ def _why(copies: Any, n: int) -> Iterable[str]:
     """Every mistake that this schedule shows."""
     try:
         out, back = _places(copies)
-    except (TypeError, ValueError, IndexError, KeyError, OverflowError):  # int(inf) is the last
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError):  # OverflowError: int(inf)
         return
     kinds = [kind for kind, _, _ in copies]
     shows = {
@@ -242,7 +242,7 @@ def _why(copies: Any, n: int) -> Iterable[str]:
 
 
 def _places(copies: Sequence[Any]) -> tuple[dict[int, int], dict[int, int]]:
-    """Stage -> `after` of what goes out and of what comes back, in the list's order."""
+    """Stage -> `after`, for copies out and for copies back, in the list's order."""
     by_kind: dict[str, dict[int, int]] = {"out": {}, "in": {}}
     for kind, stage, after in copies:
         by_kind[kind][int(stage)] = int(after)

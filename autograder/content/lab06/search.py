@@ -2,11 +2,11 @@
 
 The search walks through every run that a list of copies can produce in the simulator. When the link
 is idle and something has just ended, a copy that can start now may start, or the link stays idle
-until something ends next. Every list is one such walk: a copy starts when the last thing that it
+until the next end. Every list is one such walk: a copy starts when the last thing that it
 waited for ends. And every walk is a list: `after` names the step whose end started the copy. Each
 stage goes out and comes back at most once.
 
-Walks are cut where a lower bound says that they cannot be shorter than the best one so far.
+A walk is cut as soon as a lower bound shows that it can't beat the best one so far.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ _NOWHERE, _DEVICE, _IN_USE, _MOVING, _HOST, _BACK = range(6)  # _BACK: on the de
 
 
 class TooHard(Exception):
-    """The search met more states than it was allowed."""
+    """The search met more states than it may visit."""
 
 
 @dataclass(frozen=True)
 class _State:
-    """A moment of a schedule."""
+    """A moment in a schedule."""
 
     clock: float
-    #: Compute steps that have ended.
+    #: The number of compute steps that have ended.
     done: int
-    #: When the step under way ends; inf if there is none.
+    #: When the current step ends; inf if there is none.
     step_end: float
     #: For each stage, where its saved tensors are.
     places: tuple[int, ...]
     #: Bytes in memory.
     used: int
-    #: When the copy under way ends; inf if there is none.
+    #: When the current copy ends; inf if there is none.
     copy_end: float
-    #: The stage that is copied, or -1.
+    #: The stage being copied, or -1.
     copying: int
-    #: Whether it is copied to the host.
+    #: Whether it is being copied to the host.
     copy_out: bool
 
 
@@ -110,7 +110,7 @@ class _Problem:
             )
 
     def advanced(self, s: _State) -> _State | None:
-        """The state at the next end of anything, or None if nothing is under way."""
+        """The state when the next step or copy ends; None if nothing is running."""
         clock = min(s.step_end, s.copy_end)
         if clock == math.inf:
             return None
@@ -137,14 +137,14 @@ class _Problem:
         next_step = s.done + under_way
         best = ready + self.rest[next_step]
         link = s.clock if s.copying < 0 else s.copy_end
-        # Before step k starts, bytes that don't fit the budget have to have left.
+        # Before step k starts, all bytes over the budget must have left.
         need = s.used - (self.bytes[s.copying] if s.copying >= 0 and s.copy_out else 0)
         per_byte = max((c / b for c, b in zip(self.copy, self.bytes, strict=True) if b), default=0)
         for k in range(next_step, self.n):
             need += self.bytes[k]
             if need > self.budget:
                 best = max(best, link + (need - self.budget) * per_byte + self.rest[k])
-        # Stages on the host have to come back, in the order of need, each before its backward.
+        # Stages on the host must come back in the order of need, each before its backward.
         coming = link
         if s.copying >= 0 and not s.copy_out:
             best = max(best, link + self.rest[2 * self.n - 1 - s.copying])
@@ -161,7 +161,7 @@ def _put(places: tuple[int, ...], i: int, place: int) -> tuple[int, ...]:
 
 
 def lower_bound(stages: Sequence[Stage], budget_bytes: int, link_bytes_per_s: float) -> float:
-    """Return a time that no schedule is shorter than."""
+    """Return a lower bound on every schedule's time."""
     problem = _Problem(stages, budget_bytes, link_bytes_per_s)
     return problem.bound(problem.start())
 
@@ -177,7 +177,7 @@ def least_makespan(
     """Return the least makespan of all schedules.
 
     `known` is a makespan that some schedule reaches, which makes the search faster. Raises TooHard
-    where more than `most_states` states would have to be looked at.
+    if more than `most_states` states would have to be visited.
     """
     problem = _Problem(stages, budget_bytes, link_bytes_per_s)
     best, seen = known, set()

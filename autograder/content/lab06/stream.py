@@ -15,8 +15,8 @@ __all__ = ["stream_forward"]
 
 _SAME, _TWO = "same output", "two layers at most"
 _COUNT = 10  # layers of the large chain
-_SLACK_BYTES = 256 * 1024  # activations, of some 24 KiB each, and the grader's own
-_MIB = 2**20  # a budget's share for the short run before it and for the answer
+_SLACK_BYTES = 256 * 1024  # for activations of about 24 KiB each, and the grader
+_MIB = 2**20  # of a budget, for the short run before it and for the answer
 
 Array = np.ndarray[Any, Any]
 Weights = Sequence[Array]
@@ -30,7 +30,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     again = small(2)
     again.inputs["weights"].append(again.inputs["weights"][0])
-    # Its second layer is two matrices side by side, so its output has another shape than x.
+    # Its second layer is two matrices side by side, so its output's shape differs from that of x.
     wider = small(3)
     wider.inputs["weights"][1] = np.stack(wider.inputs["weights"][1:])
     return [
@@ -43,7 +43,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _large(rng: np.random.Generator) -> Case:
-    """Layers of over 8 MiB, which is more than a notebook may hold unseen."""
+    """Layers of over 8 MiB, more than a notebook may hold without being noticed."""
     width = int(rng.integers(1490, 1530))
     fillings = [float(filling) for filling in rng.uniform(0.6, 1.6, _COUNT)]
     layer_bytes = 4 * width**2
@@ -114,7 +114,7 @@ def _within(inputs: Mapping[str, Any], value: Mapping[str, Any], answer: Answer)
         return Finding(False, "The answers came back garbled.")
     if set(loads) != set(range(_COUNT)):
         return Finding(False, "Not every layer was loaded.", tuple(_missing(loads)))
-    # A layer filled with f / width makes tanh(f x) of x, so one number stands for all.
+    # A layer filled with f / width maps x to tanh(f x), so one number stands for all.
     weights, one = [np.array([[filling]]) for filling in inputs["fillings"]], np.ones((1, 1))
     if not any(_ends_with(m(weights, one), corners) for m in (_forward, *_MUTANTS.values())):
         return Finding(False, "Your function treats large layers differently from small ones.")

@@ -16,7 +16,7 @@ Stage = Mapping[str, Any]
 
 
 def _decide(swap: Callable[[Stage, float, float], float]) -> Callable[..., str]:
-    """Return the decision by a cost of swapping, with recomputing's right."""
+    """Decide by the given cost of swapping and the correct cost of recomputing."""
 
     def decide(stage: Stage, link: float, flops: float) -> str:
         if stage["saved_bytes"] == 0:
@@ -94,7 +94,7 @@ _MUTANTS: dict[str, Callable[..., str]] = {
 
 
 def _negative(stage: Stage, link: float, flops: float) -> str:
-    """Compares without the max, and with the sizes of both: a negative time looks long."""
+    """Compares absolute values instead of taking the max, so a negative time looks long."""
     if stage["saved_bytes"] == 0:
         return "keep"
     swap = abs(2 * stage["saved_bytes"] / link - stage["hidden_flops"] / flops)
@@ -109,12 +109,12 @@ def _stage(saved_bytes: int, forward_flops: int, hidden_flops: int) -> dict[str,
     }
 
 
-# Bytes a second, one direction: PCIe 3, 4 and 5 with 16 lanes, NVLink-C2C.
+# Bytes per second in one direction: PCIe 3, 4 and 5 with 16 lanes, NVLink-C2C.
 _LINKS = (16e9, 32e9, 64e9, 450e9)
 
 
 def _drawn(rng: np.random.Generator) -> list[Any]:
-    """A stage whose answer depends on every number, and stays clear of break-even."""
+    """A stage whose answer depends on every number and isn't close to break-even."""
     link = float(rng.choice(_LINKS))
     flops = float(rng.choice([60e12, 125e12, 312e12, 989e12]))
     saved = int(2.0 ** rng.uniform(8, 32))
@@ -141,7 +141,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         [_stage(2**30, 2**42 - 2**24, 0), 2.0**33, 2.0**44],  # 0.25 against a little less
         [_stage(2**8, 2**19 - 2**9, 0), 2.0**34, 2.0**44],  # 30 ns against a little less
     ]
-    # The second of them on a device twice as fast, and with twice the bytes.
+    # The second of these on a device twice as fast, and with twice the bytes.
     ties += [
         [_stage(2**30, 2**42, 0), 2.0**33, 2.0**45],
         [_stage(2**31, 2**42, 0), 2.0**33, 2.0**44],
@@ -149,7 +149,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     nothing = [_stage(0, 2**40, 0), _stage(0, 0, 0), _stage(0, 2**44, 2**44)]
     return [
         Case(("value",), {"calls": [_drawn(rng) for _ in range(60)]}),
-        # With drawn stages, which contradict a mistake that the others happen to look like.
+        # With drawn stages, to rule out a mistake that the others happen to look like.
         Case(("value",), {"calls": ties + [_drawn(rng) for _ in range(20)]}, fixed=True),
         Case(("value",), {"calls": [[s, 32e9, 312e12] for s in nothing]}, fixed=True),
     ]

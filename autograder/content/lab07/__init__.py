@@ -1,4 +1,4 @@
-"""Hidden half of lab 7, mixed precision: one module for each exercise, or for two small ones."""
+"""Hidden half of lab 7, mixed precision: one module for every one or two exercises."""
 
 from __future__ import annotations
 

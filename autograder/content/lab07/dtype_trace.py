@@ -1,4 +1,4 @@
-"""Exercise: the dtype that each module's output has under autocast, by hooks."""
+"""Exercise: hooks that record the dtype of each module's output under autocast."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Trace = list[list[str]]
 
 
 def traced(module: nn.Module, x: torch.Tensor, dtype: torch.dtype | None, *, leaves: bool) -> Trace:
-    """Return [name, dtype] of each output in the order they come; without `dtype`, no autocast.
+    """Return [name, dtype] of each output in order; without `dtype`, autocast is off.
 
-    Only `leaves`, or all modules. The module and the random numbers change.
+    Traces only `leaves`, or all modules. Changes the module and the RNG state.
     """
     names = {part: name for name, part in module.named_modules()}
     found: Trace = []
@@ -97,7 +97,7 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
 
 
 def _left(value: Mapping[str, Any]) -> Iterator[str]:
-    """Every mistake that shows in the traces the call left."""
+    """Every mistake visible in what the call left behind."""
     changes = {
         "hooks_left": not any(same(count, value.get("hooks")) for count in (0, -1)),
         "others_hooks": same(-1, value.get("hooks")),

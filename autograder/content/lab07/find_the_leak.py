@@ -16,11 +16,11 @@ from peakmem.probes.lab07.leak import low_precision_training
 
 __all__ = ["find_the_leak", "train_low"]
 
-# One row per batch: over more, the losses of 16 and 32 bits would come out nearly equal.
+# One row per batch: with more, 16-bit and 32-bit losses would be nearly equal.
 _BATCHES, _ROWS, _WIDTH = 12, 1, 512
-_AT_ONCE = 5.0  # times the masters: they, copies and gradients, and an update of all at once
+_AT_ONCE = 5.0  # times the masters: these, copies and gradients, and all updates at once
 _SLACK_BYTES = 2**18
-_LAST_BITS = 2.0**-20  # of a float32, relatively
+_LAST_BITS = 2.0**-20  # of a float32, as a relative change
 
 Batches = Sequence[tuple[Tensor, Tensor]]
 
@@ -37,7 +37,7 @@ def train_low(
 ) -> list[float]:
     """Train float32 masters on copies in `dtype`; return the losses.
 
-    `step` scales the update, `low_product` forms it in `dtype`, and `nudge` scales what is copied.
+    `step` scales the update, `low_product` computes it in `dtype`, and `nudge` scales the copies.
     """
     losses = []
     for x, y in batches:
@@ -55,7 +55,7 @@ def train_low(
 def _one_set(
     masters: Sequence[Tensor], batches: Batches, lr: float, *, refreshed: bool, reset: bool
 ) -> list[float]:
-    """Train on one set of copies, made before the first step, which is a mistake.
+    """Make the mistake of training on one set of copies, made before the first step.
 
     `refreshed` copies follow the masters; `reset` ones start each step without gradients.
     """
@@ -92,10 +92,10 @@ def _sizes(rng: np.random.Generator, n_batches: int, rows: int, width: int) -> d
 
 
 def _small(rng: np.random.Generator) -> dict[str, int]:
-    """Draw a run in which a product formed in bfloat16 shows, and an update in another order not.
+    """Draw a run that reveals a product computed in bfloat16, but allows updates in another order.
 
-    Both move some masters by their last bits or more. A master that lies midway between two
-    bfloat16 numbers may then be copied to the other one, and losses differ.
+    Both change the last bits of some masters, or more. A master midway between two bfloat16 numbers
+    may then be copied to the other one, so that losses differ.
     """
     while True:
         sizes = _sizes(rng, 6, 2, int(rng.integers(4, 9)))
@@ -127,8 +127,8 @@ find_the_leak = leak_task(
         small=_small,
         large=lambda rng: _sizes(rng, _BATCHES, _ROWS, _WIDTH),
         most_bytes=_masters(_AT_ONCE, _SLACK_BYTES),
-        large_rtol=2e-3,  # of half a million weights some lie midway
-        scratch_bytes=3 * 2**20,  # of 16-bit products on a CPU; a leak of 12 steps takes 24 MiB
+        large_rtol=2e-3,  # some of half a million weights lie midway
+        scratch_bytes=3 * 2**20,  # for 16-bit products on a CPU; a leak of 12 steps takes 24 MiB
         mutants={
             "product_in_low": lambda m, b, lr: train_low(m, b, lr, low_product=True),
             "runs_in_float32": lambda m, b, lr: train_low(m, b, lr, dtype=torch.float32),

@@ -1,9 +1,10 @@
-"""Exercise, on a GPU: how much faster is a matrix product in fewer bits?
+"""GPU exercise: how much faster is a matrix product in fewer bits?
 
-What trust means here: seconds are taken in the student's process, and nothing outside it can time a
-GPU that is shared with the rest of the machine. So the probe times the same products on the same
-GPU a moment before, and the student's seconds are compared with those. Code that tampers with the
-clock or the probe can change both; figures that no GPU can reach make the verdict could-not-judge.
+How far the figures can be trusted: seconds are measured in the student's process, because nothing
+outside it can time a GPU that is shared with the rest of the machine. So the probe times the same
+products on the same GPU just before, and the student's seconds are compared with the probe's. Code
+that tampers with the clock or the probe can change both. If the figures are faster than any GPU,
+the exercise isn't judged.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from peakmem.probes.lab07 import PRODUCT_SIZE
 __all__ = ["gpu_speed"]
 
 _NAMES = ("float32", "tf32", "float16", "bfloat16")
-_TOLERANCE = 1.5  # clocks and power limits move a GPU's times by some ten percent between runs
+_TOLERANCE = 1.5  # clocks and power limits change a GPU's times by about ten percent
 _FASTEST_FLOPS = 1e16  # the fastest accelerators of 2026 reach about 2.5e15 in 16 bits
 _OFF = 10.0  # a launch takes microseconds, a product milliseconds: no synchronized time is so short
 
@@ -100,7 +101,7 @@ def _tf32_never_on(own: Mapping[str, float], student: Mapping[str, float]) -> bo
 
 
 def _times_the_setup(own: Mapping[str, float], student: Mapping[str, float]) -> bool:
-    """The fastest product is slowed the most: something of fixed cost is timed with it."""
+    """The fastest product is slowed most, so a fixed cost must be timed along with it."""
     ratios = {name: student[name] / own[name] for name in _NAMES}
     fastest = min(own, key=own.__getitem__)
     return min(ratios.values()) > 1 / _TOLERANCE and ratios[fastest] > _TOLERANCE

@@ -1,4 +1,4 @@
-"""flushed_fraction and best_scale: what float16's range does to gradients, before and after."""
+"""flushed_fraction and best_scale: what float16's range does to gradients, unscaled and scaled."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _ROUNDS_TO_ZERO = {"float16": 2.0**-25, "bfloat16": 2.0**-134}
 
 _UNKNOWN = ("float12", "float32", "float", "fp16", "Float16", "torch.float16", "bfloat16 ")
 
-_OVERFLOWS = 65520.0  # half a gap above 65504, the largest: it rounds to inf
+_OVERFLOWS = 65520.0  # half a gap above 65504, the largest number, so it rounds to inf
 
 
 def _all(grads: Arrays) -> npt.NDArray[np.float64]:
-    """All absolute values; in float64 no scale of ours rounds."""
+    """All absolute values, in float64, where none of the scales used here rounds."""
     flat = [np.empty(0), *(g.astype(np.float64).ravel() for g in grads)]
     values: npt.NDArray[np.float64] = np.abs(np.concatenate(flat))
     return values
@@ -78,7 +78,7 @@ def _mean_of_tensors(grads: Arrays, dtype: str, scale: float) -> float:
 
 
 def _float_close(expected: Any, got: Any) -> bool:
-    """Equal but for rounding: a mean may have been taken in float32."""
+    """Equal up to rounding: a mean may have been computed in float32."""
     if type(got) not in (int, float) or math.isnan(expected):
         return same(expected, got)
     return abs(got) <= 100 and math.isclose(expected, got, rel_tol=1e-5, abs_tol=1e-9)
@@ -100,7 +100,7 @@ def _flushed_cases(rng: np.random.Generator) -> list[Case]:
     bf16 = [[_draw(rng, -34, -12), "bfloat16", 1.0], [_draw(rng, -33, -5), "bfloat16", 0.5]]
     bf16 += [[_draw(rng, -140, -128), "bfloat16", scale] for scale in (1.0, 4.0)]
     bf16.append([_draw(rng, -145, -100), "bfloat16", 2.0**-20])  # some products are 0 in float32
-    # Some of it is inf after the cast. Of these scales float16 holds the first only.
+    # Some values are inf after the cast. float16 can represent only the first of these scales.
     large = [[_draw(rng, -30, 14), "float16", 2.0**8], [_draw(rng, -50, 10), "float16", 2.0**17]]
     nothing = [[np.zeros(5, np.float32)], []]
     empty = [[grads, dtype, 8.0] for grads in nothing for dtype in _ROUNDS_TO_ZERO]
@@ -226,11 +226,11 @@ def _scale_cases(rng: np.random.Generator) -> list[Case]:
     drawn = []
     for top, place in ((-8, 1), (3, 0), (14, 2), (25, 1)):
         grads = [np.asarray(grad / 64) for grad in _draw(rng, top - 12, top)]
-        # The largest is negative, and the other values are smaller by far.
+        # The largest is negative, and all other values are far smaller.
         grads[place].reshape(-1)[-2] = -(2.0**top * rng.uniform(1.1, 1.9))
         drawn.append([grads])
     corners: list[Any] = [[[np.zeros(3, np.float32)]], [[]], single(1e-9)]
-    drawn.append([[np.full((40, 8), 3.0, np.float32)]])  # whose norm is far above its largest value
+    drawn.append([[np.full((40, 8), 3.0, np.float32)]])  # the norm is far above the largest value
     edges = [65504.0, 65512.0, 65519.0, 65520.0, -65520.0, 65536.0, 65504 * 2.0**-9, 2.0**39]
     edges.append(float(np.nextafter(np.float32(65520), np.float32(0))))
     return [

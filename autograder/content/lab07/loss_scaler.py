@@ -1,7 +1,7 @@
 """Exercise: a class that scales the loss, so that small gradients survive float16.
 
-Long because an exercise is one thing: its cases, a correct scaler's steps in them, and the message
-for each wrong one belong together.
+Long because the exercise's cases, a correct scaler's steps in them, and the message for each
+mistake belong together.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["loss_scaler"]
 _TRAJECTORY, _SKIPS, _UNSCALE = "trajectory", "skipped steps", "unscale before clipping"
 _SHAPE = (2, 3, 1)  # values of each parameter
 
-Gradients = list[list[list[float]]]  # by step, parameter and value
+Gradients = list[list[list[float]]]  # indexed by step, parameter and value
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -35,7 +35,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _trained(rng: np.random.Generator, interval: int) -> Case:
-    """Steps with two overflows among them, each after a run of good steps that was cut short."""
+    """Steps with two overflows, each of which cuts a run of good steps short."""
     good = [1, interval - 1, 2 * interval + 1]
     rng.shuffle(good)
     overflows = [math.inf, math.nan]
@@ -49,7 +49,7 @@ def _trained(rng: np.random.Generator, interval: int) -> Case:
 
 
 def _clipped(rng: np.random.Generator) -> Case:
-    # An overflow in every parameter: other cases find out whether a scaler looks at all.
+    # Every parameter overflows; other cases find out whether a scaler checks all of them.
     overflow = [[math.inf, *values[1:]] for values in _finite(rng)]
     steps = [_finite(rng), _finite(rng), overflow, _finite(rng)]
     settings = _settings(rng, interval=2)
@@ -66,26 +66,26 @@ def _mixed(rng: np.random.Generator) -> Case:
 
 
 def _counted(rng: np.random.Generator) -> Case:
-    """Good steps, some of which call unscale_: all of them count."""
+    """Good steps, some of which call unscale_; all of them must count."""
     clipped = [False, True, True, False, True]
     inputs = {"settings": _settings(rng, interval=2), "gradients": [_finite(rng) for _ in clipped]}
     return Case((_TRAJECTORY,), {**inputs, "max_norm": 1.0, "clipped": clipped})
 
 
 def _defaults(rng: np.random.Generator) -> list[Case]:
-    """Growth and backoff left to their defaults, and the interval: step 2000 is the last."""
+    """Growth, backoff and interval keep their defaults; step 2000 is the last."""
     steps = [_finite(rng), _finite(rng), _spoiled(rng, math.inf), _finite(rng)]
     given = {"initial": 2.0 ** int(rng.integers(3, 15)), "interval": 2}
     late = [_finite(rng) for _ in range(2)]
     return [
         Case((_TRAJECTORY, _SKIPS), {"settings": given, "gradients": steps}),
-        # The earlier steps are those of another optimizer.
+        # The earlier steps belong to another optimizer.
         Case((_TRAJECTORY, _SKIPS), {"settings": {}, "gradients": late, "good_steps": 1998}),
     ]
 
 
 def _fixed() -> list[Case]:
-    """The corners: an overflow in each place by itself, growth at every step, the defaults."""
+    """Corner cases: an overflow in each place alone, growth at every step, the defaults."""
 
     def case(settings: dict[str, float], *steps: list[list[float]]) -> Case:
         inputs = {"settings": settings, "gradients": list(steps)}
@@ -108,14 +108,14 @@ def _fixed() -> list[Case]:
 def _settings(rng: np.random.Generator, interval: int) -> dict[str, float]:
     return {
         "initial": 2.0 ** int(rng.integers(3, 16)),
-        "growth": float(rng.choice([1.5, 4.0])),  # not the defaults: those have cases of their own
+        "growth": float(rng.choice([1.5, 4.0])),  # the defaults have their own cases
         "backoff": float(rng.choice([0.25, 0.75])),
         "interval": interval,
     }
 
 
 def _finite(rng: np.random.Generator) -> list[list[float]]:
-    # Quarters are exact in float32, scaled or not; none is 0, so each step moves each value.
+    # Quarters are exact in float32, scaled or not. None is 0, so every step moves every value.
     return [
         [float(rng.choice([-1, 1]) * rng.integers(2, 13) / 4) for _ in range(n)] for n in _SHAPE
     ]
@@ -199,12 +199,12 @@ def _agree_in_step(part: str, expected: Mapping[str, Any], got: Mapping[str, Any
 
 
 def _same_unscaled(expected: Any, got: Any) -> bool:
-    """Where unscale_ was not called, there is nothing to compare."""
+    """Tell whether unscaled gradients agree; without a call of unscale_ there are none."""
     return got is None if expected is None else _close(expected, got)
 
 
 def _close(expected: Any, got: Any) -> bool:
-    """Equal but for the rounding of float32, where a scale of 1.5 has no exact reciprocal."""
+    """Equal up to float32 rounding, because a scale of 1.5 has no exact reciprocal."""
     if got is None:
         return False
     left: npt.NDArray[Any] = np.asarray(expected)
@@ -227,7 +227,7 @@ def _kind(step: Sequence[Sequence[float]]) -> str:
 
 
 def _say_trajectory(case: Case, expected: Sequence[Any], got: Sequence[Any]) -> str:
-    """All scales, for the pattern shows in the row and not in one of them."""
+    """All scales: the pattern shows in the whole sequence, not in any single one."""
     right, yours = ([step["scale"] for step in steps] for steps in (expected, got))
     if _close(right, yours):
         return "your scale changes before update() is called. Only update() changes it."

@@ -19,7 +19,7 @@ __all__ = ["AUTOCASTS", "NO_AMP", "master_weights"]
 
 _SMALL, _LOW, _FIRST = "small updates survive", "low copy", "first load and None"
 _SHAPES = ((2, 3), (5,), (5,), (1,))
-_EXACT_LR = 2.0**-3  # a product with it is exact in 16 bits: who forms it there keeps these parts
+_EXACT_LR = 2.0**-3  # products with it are exact in 16 bits, so either dtype will do
 
 # What torch.autocast calls; `torch` offers it too.
 AUTOCASTS = frozenset(
@@ -51,8 +51,8 @@ def _weights(rng: np.random.Generator) -> list[npt.NDArray[np.float32]]:
 
 
 def _tiny_steps(rng: np.random.Generator, dtype: str) -> Case:
-    """Each update is a tenth of half a gap or less; 40 of them add up to gaps."""
-    # lr times such a gradient is a subnormal of float16, so a product in 16 bits shows as well.
+    """Each update is at most a tenth of half a gap; 40 of them add up to several gaps."""
+    # lr times such a gradient is a float16 subnormal, so a product in 16 bits shows too.
     size, lr = (0.02, 2.0**-10) if dtype == "float16" else (0.16, 2.0**-10)
     gradients = [rng.choice([-1, 1], shape) * rng.uniform(1, 2, shape) * size for shape in _SHAPES]
     rows = [[g.astype(np.float32) for g in gradients]] * 40
@@ -127,9 +127,9 @@ def _flat(arrays: list[Any]) -> npt.NDArray[Any]:
 
 
 def _close(name: str, expected: list[Any], found: list[Any], dtype: str) -> bool:
-    """Equal but for rounding: masters that differ by it may round to neighbouring numbers."""
+    """Equal up to rounding: masters that differ by rounding may have neighbouring copies."""
     neighbours = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
-    # With and without a fused multiply-add, each of up to 40 sums may round by one place.
+    # Depending on fused multiply-add, each of up to 40 sums may differ in its last place.
     tolerance = 40 * 2.0**-23 if name == "masters" else neighbours * 1.001
     return bool(np.allclose(_flat(expected), _flat(found), rtol=tolerance, atol=1e-7))
 
@@ -142,7 +142,7 @@ def _is_rounded(step: Mapping[str, list[Any]], dtype: str) -> bool:
 
 
 def _rounded(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[np.float32]:
-    """To the nearest number of the format, ties to even; the values here are normal numbers."""
+    """Round to the nearest number of the format, ties to even; all values here are normal."""
     if dtype == "float16":
         return values.astype(np.float16).astype(np.float32)
     bits = values.astype(np.float32).view(np.uint32)

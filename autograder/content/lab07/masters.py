@@ -1,4 +1,4 @@
-"""A right MasterWeights, and one for each common mistake."""
+"""A correct MasterWeights, and one for each common mistake."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["MUTANTS", "MasterWeights"]
 
 
 class MasterWeights:
-    """SGD on float32 masters, in pieces small enough for a mutant to get one of them wrong."""
+    """SGD on float32 masters, split into small methods so that a mutant can override one."""
 
     def __init__(self, lr: float, dtype: torch.dtype = torch.float16) -> None:
         self.lr, self.dtype = lr, dtype
@@ -40,7 +40,7 @@ class MasterWeights:
 
 
 class _SharesItsLists(MasterWeights):
-    """All of them have the tensors of the one that loaded last."""
+    """All instances share the tensors of the one that loaded last."""
 
     _masters: ClassVar[list[torch.Tensor]] = []
     _copies: ClassVar[list[torch.Tensor]] = []
@@ -52,7 +52,7 @@ class _SharesItsLists(MasterWeights):
 
 
 class _SharesItsRate(MasterWeights):
-    """All of them have the rate of the one made last."""
+    """All instances share the learning rate of the one created last."""
 
     _rates: ClassVar[list[float]] = []
 

@@ -14,14 +14,14 @@ from peakmem.probes.lab07 import TokenModel
 
 __all__ = ["DEFAULT_LR", "Training", "Weights", "mean_loss", "rise_bytes_of", "trained_in_float32"]
 
-# Small enough that an update is mostly below half a gap of 16-bit weights.
+# So small that most updates are below half a gap of 16-bit weights.
 DEFAULT_LR = 0.1
 Weights = Sequence[npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Training:
-    """What a training returns, and how much it lowers the loss."""
+    """What a training run returns, and how much it lowers the loss."""
 
     #: The loss before each step, as the lab computes it.
     losses: Sequence[float]
@@ -74,7 +74,7 @@ def _step(model: TokenModel, loss: torch.Tensor, lr: float) -> None:
 
 
 def rise_bytes_of(model: TokenModel, n_tokens: int) -> int:
-    """Return how far live bytes rise in a forward and backward of this many tokens."""
+    """Return how far live bytes rise in a forward and backward pass over this many tokens."""
     batch = torch.zeros(n_tokens, dtype=torch.int64), torch.zeros(n_tokens, dtype=torch.int64)
     with MemoryMeter("cpu").track([model, batch]) as meter:
         model(*batch).backward()

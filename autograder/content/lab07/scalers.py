@@ -1,4 +1,4 @@
-"""A right loss scaler, and one for each common mistake.
+"""A correct loss scaler, and one for each common mistake.
 
 Long because each mistake is a class of its own.
 """
@@ -24,7 +24,7 @@ class TorchScaler:
         interval: int = 2000,
     ) -> None:
         self._scaler = torch.amp.GradScaler(
-            "cpu",  # for "cuda" it warns and turns itself off where there is none
+            "cpu",  # with "cuda" it warns and disables itself if there is no GPU
             init_scale=initial,
             growth_factor=growth,
             backoff_factor=backoff,
@@ -43,7 +43,7 @@ class TorchScaler:
 
 
 class LossScaler:
-    """Does what GradScaler does, in pieces small enough for a mutant to get one of them wrong."""
+    """Does what GradScaler does, split into small methods so that a mutant can override one."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class LossScaler:
 
 
 class _SharesItsState(LossScaler):
-    """All of them have the attributes of the one made last."""
+    """All instances share the attributes of the one created last."""
 
     _shared: ClassVar[dict[str, Any]] = {}
 
@@ -199,7 +199,7 @@ class _LooksAtTheLoss(LossScaler):
         return self.loss_overflows
 
     def update(self) -> None:
-        self.overflow = self.loss_overflows  # of what was scaled last, be it for a log
+        self.overflow = self.loss_overflows  # of whatever was scaled last, even if only for a log
         super().update()
 
 

@@ -1,18 +1,18 @@
 """Exercise: training in low precision that keeps up with float32, and takes fewer bytes.
 
-The loss is a mean over 4 million micro-batches, and each step is small. So the gradients of a naive
-float16 training are 0, and updates of weights in 16 bits are lost: a student has to fix both, and
-fixing one isn't enough. A larger model would need far more steps to show it: there even float16
-without scaling or masters follows float32 to the percent.
+The loss is a mean over 4 million micro-batches, and each step is small. So in naive float16
+training the gradients are 0, and updates of 16-bit weights are lost; students have to fix both. A
+larger model would need far more steps to show this: there, even float16 without scaling or masters
+follows float32 to within a percent.
 
 In float16 two batches overflow at any useful scale, the first one and one in the middle, and only
-in the second of the three parameters: a loop that steps on weight after weight finds out too late.
-The right reaction is known exactly: skip the whole batch, once. So the losses and weights are
-compared with float32's own, without these two steps.
+in the second of the three parameters, so a loop that updates one weight after another notices too
+late. The correct reaction is to skip the whole batch, once. So the losses and weights are compared
+with those of float32 without these two steps.
 
-What trust means here: the bytes are counted by the meter inside, in the very training whose losses
-and weights are judged; float32's bytes are measured on this side. Figures below those of any 16-bit
-step are implausible, and make the verdict could-not-judge.
+How far the figures can be trusted: the meter in the student's process counts the bytes of the same
+training run whose losses and weights are judged; float32's bytes are measured on the trusted side.
+Fewer bytes than any 16-bit step takes are implausible, and then the exercise isn't judged.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ __all__ = ["train"]
 
 _PARTS = {"float32": "float32", "float16": "float16 keeps up", "bfloat16": "bfloat16"}
 _VOCAB, _WIDTH, _TOKENS, _STEPS = 16, 32, 512, 40
-_SHAPES = ((_VOCAB + 1, _WIDTH), (_WIDTH, _WIDTH), (_WIDTH, _VOCAB))  # the rare token is one more
-_MICRO_BATCHES = 2**22  # logits' gradients are below 2^-30: in float16 they are 0, and weights' too
+_SHAPES = ((_VOCAB + 1, _WIDTH), (_WIDTH, _WIDTH), (_WIDTH, _VOCAB))  # + 1 for the rare token
+_MICRO_BATCHES = 2**22  # logits' gradients are below 2^-30, so all gradients are 0 in float16
 _LR = {"float32": 0.01, "float16": 0.001, "bfloat16": 0.01}
-# The share of float32's way down to be covered: a scaler may skip steps while it searches.
+# The required share of float32's fall: a scaler may skip steps while it finds its scale.
 _WAY = {"float32": 0.999, "float16": 0.75, "bfloat16": 0.95}
-# How far off its end the weights may be, in shares of the way. In bfloat16 a unit's ReLU may be off
-# where float32's is on, and then its weights lag behind: up to 0.064 in 60 draws.
+# How far the weights may be from float32's, as a share of the distance moved. In bfloat16 a unit's
+# ReLU may be off when float32's is on, so that its weights lag behind: by up to 0.064 in 60 draws.
 _OFF = {"float32": 0.01, "float16": 0.3, "bfloat16": 0.2}
-_AT_MOST = 0.8  # of float32's bytes: right answers take 0.63, as the loss stays in float32
-_OF_ONE_STEP = 1.3  # of them: more than a step takes in any precision
-_AT_LEAST = 0.45  # of them: forward's and the loss's saved tensors alone take 0.5
+_AT_MOST = 0.8  # of float32's bytes: correct answers take 0.63, as the loss stays in float32
+_OF_ONE_STEP = 1.3  # of these: more than a step takes in any precision
+_AT_LEAST = 0.45  # of these: the saved tensors of forward and loss alone take 0.5
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -59,12 +59,12 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     usual = [rng.integers(_VOCAB, size=_TOKENS) for _ in range(4)]
     rare = rng.integers(_VOCAB, size=_TOKENS)
     pool = [[tokens, follower[tokens]] for tokens in (*usual, rare)]
-    rare[rng.integers(_TOKENS)] = TokenModel.RARE  # its target is the one it had
+    rare[rng.integers(_TOKENS)] = TokenModel.RARE  # the target stays the same
     pool = [[array.astype(np.uint8) for array in batch] for batch in pool]
     order = [int(index) for index in rng.integers(len(usual), size=_STEPS)]
     bursts = (0, int(rng.integers(_STEPS // 3, _STEPS // 2)))
     overflowing = [len(usual) if step in bursts else order[step] for step in range(_STEPS)]
-    # The 16-bit arms begin from weights that float16 does not hold exactly: masters have to.
+    # The 16-bit runs start from weights that only float32 masters hold exactly.
     weights = [(0.3 * rng.standard_normal(s)).astype(np.float32) for s in _SHAPES]
     inputs = {"weights": weights, "pool": pool}
     return [
@@ -82,7 +82,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _step_size(precision: str) -> dict[str, Any]:
-    """In float32 the learning rate is left to its default, and `parts` makes up for it."""
+    """In float32 the learning rate keeps its default, and `parts` compensates."""
     if precision == "float32":
         return {"parts": round(DEFAULT_LR / _LR[precision]), "lr": None}
     return {"parts": _MICRO_BATCHES, "lr": _LR[precision] * _MICRO_BATCHES}
@@ -140,7 +140,7 @@ def _distance(weights: Weights, others: Weights) -> float:
 
 
 def _why_far(far: Sequence[float], rise_bytes: int) -> tuple[str, ...]:
-    """Why weights moved by a batch that overflows float16 in the second of the three."""
+    """Why a batch that overflows float16 in the second of three weights moved the weights."""
     if rise_bytes > _AT_MOST * _float32_rise_bytes():
         return ("runs_in_float32",)
     return ("skips_by_weight",) if far[1] <= 1 else ()
@@ -155,7 +155,7 @@ def _why(way: float, losses: Sequence[float], precision: str) -> tuple[str, ...]
 
 
 def _losses_finding(precision: str, right: Training, found: Sequence[float]) -> Finding | None:
-    """Each loss is on float32's curve, which a scaler's skipped steps may only delay."""
+    """Each loss must be on float32's curve, which skipped steps may only delay."""
     if precision != "float32" and _is_rounded(precision, found):
         return Finding(False, f"All your losses are numbers of {precision}.", ("rounds_losses",))
     off = [step for step, loss in enumerate(found) if not _near(precision, right, step, loss)]
@@ -170,7 +170,7 @@ def _losses_finding(precision: str, right: Training, found: Sequence[float]) -> 
     said = f"Your loss number {step + 1} is {found[step]:.4g}; float32's is {expected:.4g}."
     if found[1] > 2 * right.losses[1]:
         return Finding(False, said, ("returns_scaled_loss",))
-    # The first loss is that of the weights that were given, whatever the training does later.
+    # The first loss belongs to the given weights, whatever the training does later.
     early = precision == "float32" and 0.5 * right.losses[0] < found[0] < right.losses[0]
     return Finding(False, said, ("loss_after_the_step",) if early and step == 0 else ())
 
@@ -191,7 +191,7 @@ def _near(precision: str, right: Training, step: int, loss: float) -> bool:
     expected, whole = right.losses[step], right.whole[step]
     if precision == "float32":
         return math.isclose(loss, expected, rel_tol=1e-3)
-    # Batches differ from one another by some percent, so a delay shows as a little more than it is.
+    # Batches differ by a few percent, so a delay looks slightly longer than it is.
     late = max(right.per_token[max(0, step - round((1 - _WAY[precision]) * _STEPS)) : step + 1])
     highest = 1.05 * late / whole if step > 1 else 1.02 * expected
     return 0.98 * expected <= loss <= highest
@@ -227,7 +227,7 @@ _UNSEEN = (
 
 @cache
 def _float32_rise_bytes() -> int:
-    """How far live bytes rise in a step of plain float32; the shapes of all draws are the same."""
+    """How far live bytes rise in a plain float32 step; all draws have the same shapes."""
     model = TokenModel([np.zeros(shape, np.float32) for shape in _SHAPES], _MICRO_BATCHES)
     return rise_bytes_of(model, _TOKENS)
 

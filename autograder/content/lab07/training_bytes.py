@@ -39,7 +39,7 @@ Sizes = dict[str, int]
 
 
 def _but(change: Callable[[Sizes, int, int, str], Mapping[str, int]]) -> Callable[..., Sizes]:
-    """The reference's dict, with the entries that `change` gives in place of its own."""
+    """The reference's dict, updated with the entries that `change` returns."""
 
     def mutant(n: int, activations: int, recipe: str) -> Sizes:
         right = _training_bytes(n, activations, recipe)
@@ -53,7 +53,7 @@ def _bytes_cases(rng: np.random.Generator) -> list[Case]:
         return [int(rng.integers(10**6, 10**9)), 4 * int(rng.integers(10**6, 10**9)), recipe]
 
     drawn = [call(recipe) for recipe in _RECIPES]
-    # Most of these begin or end with a known name, or are one in other letters.
+    # Most of these begin or end with a known name, or spell one in other letters.
     names = (
         "fp12",
         "MIXED",

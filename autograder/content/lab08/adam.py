@@ -1,6 +1,6 @@
 """Exercise: Adam with its moments sharded over ranks, the first stage of ZeRO.
 
-Long because each slip is simulated, to tell which one a student made.
+Long because every mistake is simulated, to tell which one a student made.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ __all__ = ["Adam", "sharded_adam"]
 _EQUAL, _STATE, _ALIKE = "equals Adam", "state", "ranks equal"
 _MIB = 2**20
 _WORLD = 4
-_SHAPES = [[7], [300, 300], [2048, 1024], [513]]  # one is larger than all others together
+_SHAPES = [[7], [300, 300], [2048, 1024], [513]]  # one is larger than all others combined
 _PARAMETERS = sum(math.prod(shape) for shape in _SHAPES)
 _MOST_BYTES = 8 * _PARAMETERS // _WORLD + 1024 * len(_SHAPES)
-_SLACK_BYTES = _MIB  # what Python and torch themselves hold, which the kernel counts too
-# Steps may take what they like. Under a budget a rank can put its state nowhere else.
+_SLACK_BYTES = _MIB  # held by Python and torch themselves, and counted by the kernel too
+# Generous, since steps aren't limited; a budget stops a rank from storing its state elsewhere.
 _BUDGET = Budget(12 * 4 * _PARAMETERS)
 _TOLERANCE = 1e-5
-_GAIN = 1e-8  # makes tensors so small that a default shows: the eps, and a step's last digits
-_TOLERANCE_BY_DEFAULT = 1e-7  # of steps of 1e-3: powers of 0.999 in float32 are off by less
+_GAIN = 1e-8  # makes tensors so small that default eps and a step's last digits matter
+_TOLERANCE_BY_DEFAULT = 1e-7  # for steps of 1e-3: powers of 0.999 in float32 have a smaller error
 
 
 class Adam:
-    """Adam of Kingma and Ba, in float64; its options make it the mistakes."""
+    """Adam as published by Kingma and Ba, in float64; options turn it into the mistakes."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     def case(world: int, **more: Any) -> Case:
         small = [[int(n) for n in rng.integers(1, 6, size)] for size in (0, 1, 2, 3)]
         large = [int(rng.integers(15, 20)), int(rng.integers(15, 20))]
-        shapes = [*small, large, [world], small[2]]  # two are of one shape
+        shapes = [*small, large, [world], small[2]]  # two have the same shape
         late, twice = (int(n) for n in rng.choice(len(shapes), 2, replace=False))
         options = {
             "lr": float(rng.uniform(0.01, 0.1)),
@@ -112,7 +112,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return Case((_EQUAL, _ALIKE), {**inputs, "seed": seed, "metered": False, **more})
 
     options = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-8}
-    # The number of steps is drawn, so that no rank can free its moments just before the last look.
+    # A random number of steps, so that no rank can free its moments just before the last check.
     steps: list[list[int]] = [[] for _ in range(int(rng.integers(2, 9)))]
     large = {"world": _WORLD, "shapes": _SHAPES, "missing": steps, "options": options}
     given = {**large, "seed": int(rng.integers(2**31)), "large": True}
@@ -175,7 +175,7 @@ def _equal(inputs: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Fin
 
 
 def _continued(inputs: Mapping[str, Any]) -> Any:
-    """Adam that goes on with the moments of the optimizer that took a step before it."""
+    """Adam that continues with the moments of the optimizer that took the previous step."""
 
     def make(params: Iterable[nn.Parameter], **options: Any) -> Adam:
         sizes = (inputs["shapes"], inputs["missing"][:1], inputs["options"], inputs["seed"] + 1)
@@ -190,7 +190,7 @@ def _continued(inputs: Mapping[str, Any]) -> Any:
 def _own_share_only(
     given: Any, ranks: Sequence[Mapping[str, Any]], tolerance: float
 ) -> Iterator[str]:
-    """Each value is right in some rank, and as it was at the beginning in the others."""
+    """Each value is right in some rank, and unchanged in the others."""
     _, params = updated(Adam, *given)
     begun = parameters(given[0], given[3], given[4])
     for number, (right, before) in enumerate(zip(params, begun, strict=True)):
@@ -246,12 +246,12 @@ def _of_sums(ranks: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]) -> I
         yield "own_share_only"
 
 
-# Adam, and Adam with a slip that another part judges.
+# Adam, and Adam with a mistake that another part judges.
 _KEEP_MOMENTS = ("", *(slip for slip in _MUTANTS if slip != "unchanged"))
 
 
 def _makes(ranks: Sequence[Mapping[str, Any]], slip: str, inputs: Mapping[str, Any]) -> bool:
-    """Tell whether all tensors' sums are Adam's; of most slips, small tensors tell enough."""
+    """Tell whether all tensors' sums are Adam's. For most mistakes the first tensor shows it."""
     for count in (1, len(inputs["shapes"])):
         given = inputs["shapes"][:count], inputs["missing"], inputs["options"], inputs["seed"]
         right = _sums(slip, json.dumps(given))
@@ -264,7 +264,7 @@ def _makes(ranks: Sequence[Mapping[str, Any]], slip: str, inputs: Mapping[str, A
 
 @lru_cache(maxsize=64)
 def _sums(slip: str, given: str) -> list[float]:
-    """The sums of tensors that Adam with a slip, or without one, has updated."""
+    """The sums of the tensors after Adam's updates, with or without a mistake."""
     _, params = updated(_MUTANTS.get(slip, Adam), *json.loads(given))
     return [p.sum().item() for p in params]
 

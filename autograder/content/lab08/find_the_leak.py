@@ -29,9 +29,9 @@ def passed(
     transposed: bool = False,
     of: Callable[[Tensor], Tensor] = torch.diagonal,
 ) -> tuple[Tensor, Tensor]:
-    """Return x after all layers, and the diagonals, from whole weights.
+    """Return x after all layers, and the diagonals, computed from whole weights.
 
-    The options make it the mistakes.
+    Each option turns it into one of the mistakes.
     """
     diagonals = []
     for w in layers:
@@ -54,7 +54,7 @@ def _on_all_ranks(
 
 
 def _sizes(rng: np.random.Generator) -> dict[str, int]:
-    width = 6 * int(rng.integers(2, 4))  # in narrower layers, relu sometimes leaves zeros only
+    width = 6 * int(rng.integers(2, 4))  # in narrower layers, relu sometimes leaves only zeros
     # The large run has 2 ranks.
     return {"world": 3, "layers": int(rng.integers(2, 5)), "width": width, "seed": _seed(rng)}
 
@@ -64,7 +64,7 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 def _layers(count: float) -> Callable[[Mapping[str, Any]], int]:
-    """All shards of a rank, so many whole layers, and room for activations."""
+    """All shards of a rank, some whole layers, and room for activations."""
 
     def most(sizes: Mapping[str, Any]) -> int:
         layer = 4 * sizes["width"] ** 2

@@ -1,4 +1,4 @@
-"""What lab 8's solutions may use of torch.distributed, and the calls that would do their work."""
+"""The parts of torch.distributed that lab 8's solutions may use, and the calls they may not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COLLECTIVES = (
     "scatter",
 )
 
-#: Allowed here, besides the names allowed everywhere. Groups, stores and wrappers are not.
+#: Allowed in this lab, beyond the names allowed everywhere. Groups, stores and wrappers aren't.
 ALLOWED = tuple(
     f"torch.distributed.{name}" for name in (*_POINT_TO_POINT, *_COLLECTIVES, "ReduceOp", "group")
 )
@@ -60,10 +60,10 @@ NO_WRAPPERS = Ban(
     reason="Use only the torch.distributed calls that the lab names.",
 )
 
-# Helpers may be called as the ring's two rounds are: of the module, only its own names count.
+# Helpers may be named after the ring's two rounds, so of these names only the module's are banned.
 _ROUNDS = {"all_gather", "gather", "reduce", "reduce_scatter", "scatter"}
 
-# What a group offers beside the module's functions.
+# Methods of a group that do the same as the module's functions.
 _OF_GROUPS = {".allgather", ".allreduce", ".alltoall", ".alltoall_base", "_allgather_base"}
 _OF_GROUPS |= {"_reduce_scatter_base"}
 

@@ -19,15 +19,15 @@ __all__ = ["shard_gradients"]
 _RIGHT, _MEMORY = "gradients", "memory"
 _MIB = 2**20
 _WORLD, _WIDTHS = 4, uneven(896)
-_LAYER_BYTES = 4 * (_WIDTHS[0] ** 2 + _WIDTHS[0])  # of a large one
+_LAYER_BYTES = 4 * (_WIDTHS[0] ** 2 + _WIDTHS[0])  # of a large layer
 _PARAMETER_BYTES = sum(4 * (before + 1) * after for before, after in pairwise(_WIDTHS))
 _MOST_BYTES = _PARAMETER_BYTES // _WORLD + 2 * _LAYER_BYTES
-_LATE_BYTES = _LAYER_BYTES  # torch's thread frees a reduced gradient a little late
-_SCRATCH_BYTES = _LAYER_BYTES + _MIB  # gloo adds up in a copy; and what Python and torch hold
+_LATE_BYTES = _LAYER_BYTES  # torch's thread frees a reduced gradient slightly late
+_SCRATCH_BYTES = _LAYER_BYTES + _MIB  # gloo sums in a copy; the rest is for Python and torch
 _TOLERANCE = 1e-5
 _VALUES = ("sums", "own", "nobody", "everybody")
 
-Exchange = Callable[[list[Tensor], int], Tensor]  # all ranks' gradients, the owner -> what it has
+Exchange = Callable[[list[Tensor], int], Tensor]  # all ranks' gradients, the owner -> its result
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -101,7 +101,7 @@ def _has_form(ranks: Any, world: int, steps: int, count: int) -> TypeGuard[list[
 def _arrives(
     inputs: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]], exchange: Exchange, large: bool
 ) -> bool:
-    """Whether all ranks have the parameters that these gradients lead to."""
+    """Whether all ranks have the parameters that these gradients give."""
     model = _chain(inputs)
     params = list(model.parameters())
     for step in range(inputs["steps"]):

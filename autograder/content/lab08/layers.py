@@ -1,4 +1,4 @@
-"""Exercise: layers whose weights are gathered for their use only, the third stage of ZeRO."""
+"""Exercise: layers whose weights are gathered only while in use, the third stage of ZeRO."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _MIB = 2**20
 _WORLD, _WIDTH, _COUNT, _STEPS = 4, 768, 12, 2
 _LAYER_BYTES = 4 * (_WIDTH**2 + _WIDTH)
 _PARAMETER_BYTES = _COUNT * _LAYER_BYTES
-# All layers are whole at first. Later there are shares of weights, gradients and momentum, which
-# take less. Besides these, three layers may be in use.
+# At first all layers are whole. Later each rank has shares of weights, gradients and momentum,
+# which take less. On top of these, three layers may be in use.
 _MOST_BYTES = _PARAMETER_BYTES + 3 * _LAYER_BYTES
-_SCRATCH_BYTES = 2 * _LAYER_BYTES + _MIB  # gloo's copies; and what Python and torch hold
-# In each step the others get each rank's shards once at least, and it their gradients.
+_SCRATCH_BYTES = 2 * _LAYER_BYTES + _MIB  # gloo's copies; the rest is for Python and torch
+# In each step, a rank sends its shards to the others at least once, and gets their gradients.
 _LEAST_SENT_BYTES = _STEPS * 2 * (_WORLD - 1) * _PARAMETER_BYTES  # by all ranks
 _MOST_SENT_BYTES = _STEPS * 3 * _PARAMETER_BYTES * 1.02
 _LAYER_VALUES = _WIDTH**2 + _WIDTH
-_MOST_SHARD_VALUES = _LAYER_VALUES // _WORLD + 8  # however it is padded
+_MOST_SHARD_VALUES = _LAYER_VALUES // _WORLD + 8  # with any padding
 _TOLERANCE = 1e-4
 _VALUES = ("sums", "no_update", "two_copies")
 
@@ -37,7 +37,7 @@ _VALUES = ("sums", "no_update", "two_copies")
 def _cases(rng: np.random.Generator) -> list[Case]:
     def case(world: int, widths: tuple[int, ...]) -> Case:
         first, *rest = (int(n) for n in rng.permutation(3))
-        order = [first, rest[0], first, rest[1]]  # one of them is used twice
+        order = [first, rest[0], first, rest[1]]  # one layer is used twice
         sizes = {"width": int(rng.choice(widths)), "count": 3, "order": order, "steps": 3}
         sizes |= {"seed": int(rng.integers(2**31)), "nested": True}
         return Case((_RIGHT,), {"world": world, **sizes, "metered": False})
@@ -45,7 +45,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     sizes = {"width": _WIDTH, "count": _COUNT, "order": list(range(_COUNT)), "steps": _STEPS}
     given = {"world": _WORLD, **sizes, "seed": int(rng.integers(2**31))}
     budget = Budget(_MOST_BYTES + _SCRATCH_BYTES)
-    # On three ranks these layers need padding: none has a multiple of 3 values.
+    # On three ranks these layers need padding: their sizes aren't multiples of 3.
     return [
         case(2, (4, 5, 6, 7, 8)),
         case(3, (4, 7)),
@@ -81,7 +81,7 @@ def _outputs(inputs: Mapping[str, Any], got: Any, large: bool) -> Finding:
 def _simulated(
     inputs: Mapping[str, Any], *, copies: bool = False, times: int = 1, updated: bool = True
 ) -> Any:
-    """Each rank's outputs, by one process on all samples; the options make it the mistakes."""
+    """Each rank's outputs, computed by one process on all samples; options are mistakes."""
     shape = (inputs["width"], inputs["count"], inputs["order"], inputs["seed"])
     layers = layers_of(*shape, nested=inputs.get("nested", False))
     if copies:
@@ -120,7 +120,7 @@ def _peak(answer: Answer) -> Finding:
 
 
 def _shards(shards: Any) -> Finding:
-    """No rank stores more than its share of a layer; whole layers, dealt out, take as little."""
+    """No rank may store more than its share of a layer; whole layers, dealt out, take as little."""
     sizes = _sizes(shards)
     if sum(sizes) < _COUNT * _LAYER_VALUES:
         return Finding(False, "The answers came back garbled.")

@@ -1,7 +1,7 @@
 """Exercise: replicas that start equal and average their gradients.
 
-Long because an exercise is one thing: its cases, what each compares, and a message for each
-mistake.
+Long because the exercise's cases, their comparisons, and a message for each mistake belong
+together.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["data_parallel"]
 _START, _GRADIENTS, _NO_SYNC = "start", "gradients", "no_sync"
 _WIDE = 128
 _TOLERANCE = 1e-9
-_ROUNDING = 1e-7  # of a norm
-_MOST_QUIET_BYTES = 2**14  # what a student's code prints counts, too
+_ROUNDING = 1e-7  # relative to a norm
+_MOST_QUIET_BYTES = 2**14  # text that a student's code prints counts, too
 
-Arrays = Mapping[str, Any]  # a rank's tensors by their names
+Arrays = Mapping[str, Any]  # a rank's tensors by name
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -137,7 +137,7 @@ def _but(exchange: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
 
 _right = _but(lambda held: held.mean(0))
 
-# Each takes gradients by rank and pass, and how many passes are quiet; and returns those by rank.
+# Each takes gradients by rank and pass and the number of quiet passes; it returns those by rank.
 _MUTANTS: dict[str, Callable[[Any, int], Any]] = {
     "sums": _but(lambda held: held.sum(0)),
     "own": _but(lambda held: held),
@@ -154,7 +154,7 @@ def _gradients(
     models: Sequence[nn.Module],
     ranks: Sequence[Mapping[str, Any]],
 ) -> Finding:
-    """The mean over ranks, from the weights they had: another part checks that those are equal."""
+    """Judge the mean over ranks, given their weights; another part checks that these are equal."""
     for model, rank in zip(models, ranks, strict=True):
         if not _load(model, rank["start"]):
             return Finding(False, "The answers came back garbled.")
@@ -184,7 +184,7 @@ def _gradients(
 
 
 def _beside(ranks: Sequence[Mapping[str, Any]]) -> Finding:
-    """Another replica averages, though the first one is in no_sync(): 0, 1, 2, ... on the ranks."""
+    """Another replica must average 0, 1, 2, ... of the ranks while the first is in no_sync()."""
     right = (len(ranks) - 1) / 2
     for number, rank in enumerate(ranks):
         got = rank.get("beside")
@@ -197,7 +197,7 @@ def _beside(ranks: Sequence[Mapping[str, Any]]) -> Finding:
 
 
 def _untouched(model: nn.Module, ranks: Sequence[Mapping[str, Any]]) -> Finding:
-    """What no rank used has no gradient; elsewhere, zeros count as none."""
+    """A parameter that no rank used must have no gradient; otherwise zeros count as none."""
     for name, p in model.named_parameters():
         for number, rank in enumerate(ranks):
             if p.grad is None and rank["gradients"][name] is not None:
@@ -220,7 +220,7 @@ def _load(model: nn.Module, start: Arrays) -> bool:
 def _talks_once(
     inputs: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]], answer: Answer
 ) -> Finding:
-    """After one start and one exchange no rank has sent much more than both take."""
+    """After one start and one exchange, no rank may have sent much more than these take."""
     if not all(_are_alike(rank["gradients"], ranks[0]["gradients"]) for rank in ranks):
         said = "After no_sync() and another pass the ranks' gradients differ."
         return Finding(False, said, ("never_again", "own", "quiet_left_out"))
@@ -242,14 +242,14 @@ def _talks_once(
         )
         return Finding(False, said, ("talks_always",))
 
-    # Gradients go there and back. What no rank uses needn't, and another part judges the start.
+    # Gradients go there and back, except unused ones; another part judges the start.
     least = 2 * (inputs["world"] - 1) * 0.95 * once
     most = 3.5 * once + 2**16
     return between(answer, least, most, too_much)
 
 
 def _are_counted_alike(quiet: Any, sent: Any) -> bool:
-    """Tell whether these are figures of the same ranks, unknown (None) only together."""
+    """Tell whether these figures belong to the same ranks, with None in the same places."""
     return (
         isinstance(quiet, list)
         and isinstance(sent, list)
@@ -262,7 +262,7 @@ def _are_counted_alike(quiet: Any, sent: Any) -> bool:
 
 
 def _are_alike(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    """Tell whether two ranks have gradients of the same sums and norms, up to rounding."""
+    """Tell whether two ranks' gradients have the same sums and norms, up to rounding."""
 
     def alike(one: Any, other: Any) -> bool:
         if one is None or other is None:

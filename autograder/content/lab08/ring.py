@@ -23,8 +23,8 @@ _WORLD, _LENGTH = 4, 6 * _MIB
 _GIVEN_BYTES = 4 * _LENGTH
 _MOST_EXTRA_BYTES = 2 * _GIVEN_BYTES // _WORLD
 _STEPS = 2 * (_WORLD - 1)
-_LEAST_SENT_BYTES = _STEPS * _GIVEN_BYTES  # by all ranks: no all-reduce takes less
-_MOST_SENT_BYTES = _STEPS * (_GIVEN_BYTES // _WORLD + 1024)  # by each
+_LEAST_SENT_BYTES = _STEPS * _GIVEN_BYTES  # by all ranks together: no all-reduce sends less
+_MOST_SENT_BYTES = _STEPS * (_GIVEN_BYTES // _WORLD + 1024)  # by each rank
 
 _OF_VALUES = ("unchanged", "mean", "one_neighbour", "one_rank", "not_spread", "adds_again")
 
@@ -88,7 +88,7 @@ def _explanations(begun: Results, right: list[Any], got: Results) -> Iterator[st
     world = len(begun)
 
     def every(matches: Callable[[int, int], Any]) -> bool:
-        """Whether all tensors of two or more values match; these tell the mistakes apart."""
+        """Whether all tensors with a value or more per rank match; only these tell mistakes."""
         numbers = [n for n, tensor in enumerate(right) if len(tensor) >= world]
         return all(matches(rank, number) for rank in range(world) for number in numbers)
 
@@ -116,12 +116,12 @@ def _explanations(begun: Results, right: list[Any], got: Results) -> Iterator[st
 
 
 def _like_a_ring(begun: Results, got: Results, last: int) -> Callable[[int, int], bool]:
-    """Return a test of whether a rank's tensor comes from a ring that adds up to `last`."""
+    """Return a test of whether a rank's tensor comes from a ring that adds up to step `last`."""
     return lambda r, n: np.array_equal(got[r][n], _ring(begun, n, last)[r])
 
 
 def _is_scattered(begun: Results, right: list[Any], got: Results) -> bool:
-    """Whether each sum is in some rank, none has all, and the others are sums of some ranks."""
+    """Whether each sum is in some rank, no rank has all, and other values are partial sums."""
     told = [n for n, tensor in enumerate(right) if len(tensor) >= len(got)]
     somewhere = all(np.any([tensors[n] == right[n] for tensors in got], axis=0).all() for n in told)
     nowhere_all = not any(np.array_equal(tensors[n], right[n]) for tensors in got for n in told)
@@ -129,7 +129,7 @@ def _is_scattered(begun: Results, right: list[Any], got: Results) -> bool:
 
 
 def _are_sums_of_some(begun: Results, got: Results, number: int) -> bool:
-    """Whether no value counts a rank twice."""
+    """Whether each value is a sum in which no rank counts twice."""
     given = [tensors[number] for tensors in begun]
     some = [sum(c) for k in range(1, len(given) + 1) for c in combinations(given, k)]
     return all(np.any([tensors[number] == s for s in some], axis=0).all() for tensors in got)

@@ -1,4 +1,4 @@
-"""The bytes each rank has sent, as the kernel counted them or else as the rank reports."""
+"""The bytes that each rank has sent, counted by the kernel, or else reported by the rank."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def between(
     most_bytes: float,
     say: Callable[[tuple[int, ...]], Finding],
 ) -> Finding:
-    """Return whether no rank has sent more than `most_bytes`; `say(sent)` is said if one has.
+    """Return the finding on whether no rank sent over `most_bytes`: `say(sent)` if one did.
 
-    `least_bytes` is what all ranks have to send together. A result for less is in doubt.
+    All ranks together must have sent `least_bytes`. A result with less traffic is in doubt.
     """
     sent = answer.rank_sent_bytes or _told(answer)
     if not sent:

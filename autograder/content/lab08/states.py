@@ -26,7 +26,7 @@ def _states(
     share: Callable[[int, int, int], float] = lambda n, size, world: size * -(-n // world),
     sizes: dict[str, tuple[int, int, int]] = _BYTES,
 ) -> dict[str, float]:
-    """Each part is shared from a stage on; the options make it the mistakes."""
+    """Bytes per rank if each part is sharded from some stage on; options are mistakes."""
     parts = zip(_PARTS, sizes[recipe], first_shared, strict=True)
     return {
         name: share(n_params, size, world) if stage >= first else size * n_params
@@ -67,7 +67,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     fixed = [[7_500_000_000, 64, stage, "mixed"] for stage in range(4)]
     fixed += [[1001, 1, stage, "fp32"] for stage in range(4)]
     fixed += [[3, 8, stage, "mixed"] for stage in range(4)]
-    # All arguments but one are those of another call.
+    # Each call differs from another in one argument.
     n_params, world, *_ = drawn[0]
     both = [[n, w] for n in (n_params, n_params + 1) for w in (world, world + 1)]
     again = [[*two, stage, recipe] for two in both for recipe in _BYTES for stage in range(4)]

@@ -1,4 +1,4 @@
-"""Exercise: Adam with its moments in 8-bit codes, one step for each block of 256."""
+"""Exercise: Adam with its moments in 8-bit codes, and one step for each block of 256."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["adam", "adam8bit_step"]
 _MIB = 2**20
 _NEAR = 0.02
 _BLOCK = 256
-_TENSORS, _N = 64, 2**14  # 4 MiB each of parameters and of gradients
-_SMALL_BYTES = 64  # a tensor: a step counter
-# They, 2 MiB of state, once more while a new one is made, and what one tensor's step takes.
+_TENSORS, _N = 64, 2**14  # parameters and gradients take 4 MiB each
+_SMALL_BYTES = 64  # per tensor, for a step counter
+# Both, 2 MiB of state, as much again for a new state, and one tensor's temporaries.
 _MOST_BYTES = 13 * _MIB
 
 
@@ -41,7 +41,7 @@ def adam(
     eps_inside: bool = False,
     coded: bool = False,
 ) -> None:
-    """Adam with moments in float64, or `coded` as students do it; other options are mistakes."""
+    """Adam with moments in float64, or `coded` as in the exercise; other options are mistakes."""
     b1, b2 = betas
     for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
         gradient = grad.double()
@@ -56,7 +56,7 @@ def adam(
 
 
 def _decoded(values: Tensor, top: int) -> Tensor:
-    """Round to whole steps, of which the largest value of each block has `top`."""
+    """Round to whole steps; the largest value of each block is `top` steps."""
     parts = []
     for block in torch.split(values.flatten(), _BLOCK):
         step = block.abs().max().clamp_min(1e-30) / top
@@ -89,9 +89,9 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 
 def _small_case(rng: np.random.Generator, **options: Any) -> Case:
-    """Draw a training in which codes cost a quarter of what an answer may be off, or less.
+    """Draw a training in which codes cost at most a quarter of the tolerance.
 
-    Where many second moments fall below half a step, any right answer's losses are further off.
+    If many second moments are below half a step, even a correct answer's losses are further off.
     """
     while True:
         width, rows = int(rng.integers(14, 19)), int(rng.integers(90, 110))
@@ -209,12 +209,12 @@ def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
 
 
 def _steps(sizes: Mapping[str, int], value: Mapping[str, Any]) -> Finding:
-    """Judge how far the parameters moved, and what the state keeps of many blocks."""
+    """Judge how far the parameters moved, and the size of the state of many blocks."""
     expected, got = _moved(**sizes), value.get("moved")
     if not _are_floats(got, len(expected)) or not _is_report(value):
         return Finding(False, "The answers came back garbled.")
     if not _near(expected, got):
-        lr = 1e-3  # steps of a mistake may cancel out
+        lr = 1e-3  # a mistake's steps may cancel out
         known = [name for name in _MUTANTS if _near(_moved(**sizes, name=name), got, least=lr)]
         if abs(got[0]) > lr / 10 and _near([one * got[0] / expected[0] for one in expected], got):
             known.append("other_defaults")

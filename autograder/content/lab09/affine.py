@@ -1,4 +1,4 @@
-"""Exercise: unsigned codes with a zero point, for values that lie on one side."""
+"""Exercise: unsigned codes with a zero point, for values on one side of 0."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def affine(
     whole_zero: bool = True,
     levels_more: int = 0,
 ) -> dict[str, Any]:
-    """Return the probe's answer: codes, steps, zero points and values; options: mistakes."""
+    """Return the probe's answer: codes, steps, zero points and values; options are mistakes."""
     across = tuple(d for d in range(x.ndim) if d != axis)
     low, high = (f(x, axis=across, keepdims=True) for f in (np.min, np.max))
     if with_zero:
@@ -72,7 +72,7 @@ def _equal(expected: Any, got: Any) -> bool:
 
 
 def _symmetric(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
-    """A range with equal sides, which wastes half the codes of one-sided values."""
+    """A symmetric range, which wastes half the codes on one-sided values."""
     across = tuple(d for d in range(x.ndim) if d != axis)
     size = np.abs(x).max(axis=across, keepdims=True)
     top = 2**bits - 1
@@ -97,7 +97,7 @@ def _in_int8(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
 
 
 def _draw(rng: np.random.Generator, bits: int, axis: int | None, side: str) -> Array:
-    """Values near codes, and the ends of each channel 0.3 steps at most from theirs.
+    """Values near codes; each channel's ends are at most 0.3 steps from a code.
 
     `side` says where they lie: on both sides of 0, above, below, or far above.
     """
@@ -116,7 +116,7 @@ def _draw(rng: np.random.Generator, bits: int, axis: int | None, side: str) -> A
         first = int(0.6 * top) + 1 if side == "far" else 0
         near = rng.integers(first - zero, top - zero + 1, shape) + rng.uniform(-0.4, 0.4, shape)
         drawn = np.clip(near, low, high)
-        if side in ("both", "below"):  # elsewhere 0 is the end of the range
+        if side in ("both", "below"):  # otherwise 0 is the end of the range
             drawn[(0,) * drawn.ndim] = low
         if side != "below":
             drawn[(-1,) * drawn.ndim] = high
@@ -134,14 +134,14 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     again = [[f * x, bits, axis] for x, bits, axis in both for f in (1, -1)]  # of equal shapes
     tiny = call(8, 0, "both")
     below_all = call(7, 1, "below")
-    tiny[0] *= np.float32(2.0**-40)  # a step that is bounded from below would round it to 0
+    tiny[0] *= np.float32(2.0**-40)  # a step with a lower bound would round it to 0
     zeros: list[Any] = [np.zeros((2, 5), np.float32), 8, 0]
     one: list[Any] = [np.array([2.0, 1.2], np.float32), 4, None]
     # The ends and the zero point are ties: one code too many, unless it's clipped.
     ends: list[Any] = [np.array([-7.5, 0.0, 2.0, 7.5], np.float32), 4, None]
-    constant = [np.full(3, rng.uniform(1, 9), np.float32), 8, None]  # no empty range: it has 0
+    constant = [np.full(3, rng.uniform(1, 9), np.float32), 8, None]  # the range includes 0
     below: list[Any] = [np.array([-3.0, -1.0, -2.0], np.float32), 2, None]
-    # The same values, with other bits or another axis. None is near the middle of two codes.
+    # The same values with other bits or axes. None is near the midpoint of two codes.
     alike = np.array([[3825.0, 765.0], [255.0, 100.0]], np.float32)
     same = [[alike, bits, axis] for bits in (4, 8) for axis in (0, 1, None)]
     return [

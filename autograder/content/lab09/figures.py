@@ -1,4 +1,4 @@
-"""How answers of lab 9 are compared: codes and steps, where some steps may have any value."""
+"""How lab 9's answers are compared: codes and steps, some of which may have any value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "with_open",
 ]
 
-#: Sentences on functions that decode; `{}` is the function's name.
+#: Messages about functions that decode; `{}` is the function's name.
 IN_PLACE = "{} changes its arguments, so it can't be called on them twice. Return a new tensor."
 FROM_MEMORY = (
     "{} returns a different result after another tensor is encoded. Use only its arguments."
@@ -31,11 +31,11 @@ Array = npt.NDArray[Any]
 
 
 class Open(float):
-    """The number that the text asks for, where zeros leave open which finite one is right."""
+    """The number that the text asks for; for a channel of zeros, any finite number is right."""
 
 
 class OpenStep(Open):
-    """The same of a step: any above 0 is right."""
+    """The same for a step: any step above 0 is right."""
 
 
 def with_open(values: Array, are_open: Array, number: Open) -> list[float]:
@@ -45,9 +45,9 @@ def with_open(values: Array, are_open: Array, number: Open) -> list[float]:
 
 
 def same_codes(expected: Any, got: Any) -> bool:
-    """Compare two dicts of a probe: names of types, bytes, codes, and floats up to rounding.
+    """Compare two dicts from a probe: names of types, bytes, codes, and floats up to rounding.
 
-    Where None is expected, everything is equal: a mistake may come in several shapes.
+    If None is expected, anything is equal, because a mistake may have several forms.
     """
     return (
         isinstance(got, Mapping)
@@ -83,7 +83,7 @@ def same_step(expected: float, got: Any) -> bool:
 
 
 def are_near(expected: Array, got: Any, relative: float = 1e-5) -> bool:
-    """Compare arrays of floats up to a share of the largest size that is expected."""
+    """Compare arrays of floats up to a share of the largest expected magnitude."""
     if not isinstance(got, np.ndarray) or got.dtype.kind not in "fiu":
         return False
     most = relative * float(np.abs(expected).max(initial=0.0))

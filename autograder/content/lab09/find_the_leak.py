@@ -18,8 +18,8 @@ from peakmem.probes.lab09.leak import gradient_through
 __all__ = ["find_the_leak", "quantized_step"]
 
 _LAYERS, _ROWS, _WIDTH = 16, 8, 768
-_COPIES = 4  # of one layer's weight in float32, and what the rows take
-_SCRATCH_BYTES = 2**21  # a product of matrices packs parts of them
+_COPIES = 4  # of one layer's weight in float32, including room for the rows
+_SCRATCH_BYTES = 2**21  # a matrix product packs parts of its operands
 
 _LAST_CODES = (
     "Your backward uses the last layer's codes for all layers, because it reads the loop variable "
@@ -36,7 +36,7 @@ def quantized_step(
     dtype: torch.dtype = torch.float32,
     between: Callable[[Tensor], Tensor] = torch.relu,
 ) -> Tensor:
-    """Run x through int8 layers and back; return the loss. The options make it the mistakes."""
+    """Run x through int8 layers and back, and return the loss; options are mistakes."""
 
     def layer(x: Tensor, codes: Tensor, scale: Tensor) -> Tensor:
         weight = codes.to(dtype) * scale.to(dtype)
@@ -55,9 +55,9 @@ def _without_gradient(layers: Layers, x: Tensor) -> Tensor:
 
 
 def _last_codes(layers: Layers, x: Tensor, *, relu_apart: bool = False) -> Tensor:
-    """Take the loop's layer when backward comes back to each: by then it is the last one.
+    """Recompute with the loop's variable, which is the last layer by the time backward runs.
 
-    With `relu_apart`, only the products are computed again, and each relu's mask is right.
+    With `relu_apart`, only the products are recomputed, and each relu's mask is right.
     """
     current = layers[0]
 
@@ -88,7 +88,7 @@ def _small(rng: np.random.Generator) -> dict[str, int]:
 
 
 def _copies(count: float) -> Callable[[Mapping[str, Any]], int]:
-    """All codes in int8, and so many weights in float32."""
+    """All codes in int8, and some weights in float32."""
     return lambda sizes: int((sizes["n_layers"] + 4 * count) * sizes["width"] ** 2)
 
 

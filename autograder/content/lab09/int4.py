@@ -15,10 +15,10 @@ from autograder.model.task import Answer, Budget, Case, Finding, Task
 __all__ = ["pack_int4"]
 
 _ROUND_TRIP, _MIB = "value", 2**20
-# 20 MiB packed, 40 MiB in whole bytes. A packed tensor has 64 KiB: in the sandbox, smaller blocks
-# lie on the heap, with gaps between them.
+# 20 MiB packed, 40 MiB as whole bytes. A packed tensor has 64 KiB, because in the sandbox smaller
+# blocks are on the heap, with gaps between them.
 _TENSORS, _N = 320, 2**17
-_MOST_BYTES = 34 * _MIB  # one call's temporaries included: 9 MiB if each bit is an int64
+_MOST_BYTES = 34 * _MIB  # includes one call's temporaries: 9 MiB if each bit is an int64
 
 
 def _there_and_back(
@@ -40,7 +40,7 @@ def _there_and_back(
 
 
 def _decoding(q: Array, how: str) -> dict[str, Any]:
-    """The bytes are right, and `unpack_int4` is wrong in this way, which shows if there are any."""
+    """The bytes are right, but `unpack_int4` makes this mistake, unless there are no codes."""
     return {**_there_and_back(q, decodes=how if q.any() else None), "unpacked": None}
 
 
@@ -68,7 +68,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     even = [codes(2 * int(rng.integers(5, 40))) for _ in range(3)]
     odd = [codes(2 * int(rng.integers(5, 40)) + 1) for _ in range(3)]
-    for call in odd:  # so that a last one that is lost is missed
+    for call in odd:  # not 0, so that losing the last code shows
         call[0][-1] = rng.choice([-8, -3, 5, 7])
     each = [[np.arange(-8, 8, dtype=np.int8)], [np.array([-1], np.int8)], [np.empty(0, np.int8)]]
     pairs = np.stack(np.meshgrid(np.arange(-8, 8), np.arange(-8, 8)), -1).ravel().astype(np.int8)
@@ -144,5 +144,5 @@ pack_int4 = Task(
     },
     ban=NO_METER_TAMPERING,
     trust="measured",
-    seconds=60.0,  # for large temporaries, which the sandbox maps anew each time
+    seconds=60.0,  # for large temporaries, which the sandbox maps every time
 )

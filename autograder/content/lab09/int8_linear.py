@@ -1,7 +1,7 @@
-"""Exercise: a product of int8 codes, with the outlier columns separate.
+"""Exercise: a product of int8 codes, with outlier columns multiplied separately.
 
-Each row of a result is compared up to a ten-thousandth of its own largest value: the rounding to
-codes moves it by more than that, and float32's order of sums by far less.
+Each row of a result is compared up to a ten-thousandth of its own largest value: rounding to codes
+changes it by more than that, and the order of float32 sums by far less.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def product(
     whole: Callable[[Array], Array] = lambda sums: sums,
     dtype: type[np.floating[Any]] = np.float32,
 ) -> Array:
-    """Return x times the decoded weight, transposed; the options make it the mistakes."""
+    """Return x times the decoded weight, transposed; options are mistakes."""
     values = x.astype(np.float64)
     apart = (outliers or _columns)(values, threshold)
     rest = np.where(apart, 0.0, values)
@@ -66,7 +66,7 @@ def _never(x: Array, threshold: float) -> Array:
 
 
 def _wraps(sums: Array) -> Array:
-    """The sums in eight bits."""
+    """The sums, computed in eight bits."""
     return sums.astype(np.int8).astype(np.int64)
 
 
@@ -95,12 +95,12 @@ def _draw(rng: np.random.Generator, outliers: int, b: int = 0, n: int = 0) -> li
     b, k, n = b or int(rng.integers(5, 9)), int(rng.integers(12, 18)), n or int(rng.integers(9, 14))
     codes = rng.integers(-126, 127, (b, k)) + rng.uniform(-0.4, 0.4, (b, k))
     columns = rng.permutation(k)
-    # One row has its largest value in an ordinary column, and its sign is drawn.
+    # Each row has a largest value with a random sign in an ordinary column.
     codes[np.arange(b), columns[rng.integers(outliers, k, b)]] = 127 * rng.choice([-1, 1], b)
     x = codes * rng.uniform(0.2, 2.5, (b, 1)) / 127  # up to 2.5
     for column in columns[:outliers]:
         rows = rng.choice(b, 2, replace=False)
-        # The first one is large alone in its column, and too small for its root mean square.
+        # The first is the only large value in its column, whose root mean square stays small.
         x[rows[0], column] = -rng.uniform(*(8, 12) if column == columns[0] else (20, 60))
         if rng.random() < 0.5 and column != columns[0]:
             x[rows[1], column] = rng.uniform(20, 60)
@@ -110,7 +110,7 @@ def _draw(rng: np.random.Generator, outliers: int, b: int = 0, n: int = 0) -> li
 
 
 def _turned(x: Array, q: Array, scale: Array, threshold: float) -> list[Any]:
-    """Other arguments of the same shapes, which show what an answer keeps from call to call."""
+    """Other arguments of the same shapes, to reveal anything cached from call to call."""
     return [x[::-1, ::-1].copy(), q[:, ::-1].copy(), scale, threshold]
 
 
@@ -124,13 +124,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     every = _draw(rng, 2)
     every[0] = np.where(np.abs(every[0]) < 7, 30.0, every[0]).astype(np.float32)
     high = [*_draw(rng, 1)[:3], 100.0]
-    # Columns a little below the threshold, and just at it, are no outliers.
+    # Columns slightly below the threshold, or exactly at it, aren't outliers.
     near = _draw(rng, 2)
     first = np.argsort(np.abs(near[0]).max(axis=0))[-2:]
     near[0][:, first] *= (
         np.array([0.9, 1.0], np.float32) * near[3] / np.abs(near[0][:, first]).max(axis=0)
     )
-    near[0][:, np.abs(near[0]).max(axis=0).argmin()] = near[3] / 2  # a large sum, and no outlier
+    near[0][:, np.abs(near[0]).max(axis=0).argmin()] = near[3] / 2  # a large sum, but no outlier
     near[0][np.abs(near[0]).argmax(axis=0)[first[1]], first[1]] = near[3]
     x, q, scale, _ = with_some[0]
     apart = one_at_a_time(with_some[0], {0: x[::-1].copy(), 1: -q, 2: 2 * scale, 3: 100.0})

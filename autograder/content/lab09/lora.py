@@ -1,7 +1,7 @@
-"""Exercise: a frozen layer and two thin matrices beside it.
+"""Exercise: a frozen layer with two thin matrices beside it.
 
-A student draws the first matrix as they like, so nothing is compared with a run of the reference.
-The results are worked out here, from the layer, the two matrices and alpha that came back.
+Students may initialise the first matrix as they like, so results aren't compared with a run of the
+reference. They are computed here from the returned layer, the two matrices and alpha.
 
 Long because the small runs and the large one are judged by the same matrices.
 """
@@ -26,8 +26,8 @@ __all__ = ["Lora", "lora"]
 _START, _TRAINED, _BYTES = "equal at the start", "trained and merged", "optimizer and gradients"
 _WIDTH, _RANK, _ROWS = 1280, 4, 4
 _MIB = 2**20
-_MOST_BYTES = int(1.6 * 4 * _WIDTH**2)  # the frozen weight, and small things
-_SCRATCH_BYTES = 2 * _MIB  # a product of matrices packs parts of them
+_MOST_BYTES = int(1.6 * 4 * _WIDTH**2)  # for the frozen weight and smaller tensors
+_SCRATCH_BYTES = 2 * _MIB  # a matrix product packs parts of its operands
 
 
 class Lora(nn.Module):
@@ -73,7 +73,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 @lru_cache(maxsize=64)
 def _given(sizes: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    """The base's weights and the inputs, which depend on the sizes alone."""
+    """The base layer's weights and the inputs, which depend only on the sizes."""
     return adapted(Lora, **dict(sizes), steps=0)
 
 
@@ -186,7 +186,7 @@ def _merged(given: Mapping[str, Any], value: Mapping[str, Any], delta: Array) ->
 
 
 def _rank_over_alpha(value: Mapping[str, Any], delta: Array) -> float:
-    """How much larger the scaled product is than the product of the two matrices alone."""
+    """How much larger the product of the two matrices alone is than the scaled product."""
     first, second = (array.astype(np.float64) for array in value["trainable"])
     for a in (first, first.T):
         for b in (second, second.T):
@@ -212,7 +212,7 @@ def _scales(
 
 
 def _pair(arrays: list[Array], sizes: Mapping[str, Any]) -> tuple[Array, Array] | None:
-    """The two matrices as (out, rank) and (rank, in), whichever way they lie; else None."""
+    """The two matrices as (out, rank) and (rank, in), in either orientation; else None."""
     found: dict[str, Array] = {}
     for array in arrays:
         for name, shape in (("up", ("n_out", "rank")), ("down", ("rank", "n_in"))):
@@ -277,7 +277,7 @@ def _is_float(value: Any) -> bool:
 
 @lru_cache(maxsize=16)
 def _layers_output(seed: int) -> tuple[Array, Array]:
-    """The large layer's output, and its input."""
+    """The large layer's output and its input."""
     linear, x = layer_and_rows(_WIDTH, _ROWS, seed)
     with torch.no_grad():
         output: Array = linear.double()(x.double()).numpy()

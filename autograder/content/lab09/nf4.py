@@ -1,4 +1,4 @@
-"""Exercise: NF4, four bits whose values are where normally distributed weights are.
+"""Exercise: NF4, four-bit codes whose values follow normally distributed weights.
 
 The table is the one printed in the appendix of QLoRA (Dettmers and others, 2023).
 """
@@ -47,7 +47,7 @@ def encoded(
     down: bool = False,
     absmax_type: str = "float32",
 ) -> dict[str, Any]:
-    """Return what the probe says of packed codes, sizes of blocks and values; options: mistakes."""
+    """Return the probe's answer: packed codes, block sizes and values; options are mistakes."""
     block = block or 64
     n = len(x)
     padded = np.append(x, np.zeros(-n % block, np.float32)).reshape(-1, block)
@@ -78,7 +78,7 @@ def _equal(expected: Any, got: Any) -> bool:
 
 
 def _decoding(how: str) -> Callable[..., dict[str, Any]]:
-    """The codes are right, and `nf4_decode` is wrong in this way."""
+    """The codes are right, but `nf4_decode` makes this mistake."""
     unclear = {"decodes": how, "decoded": None, "reads_packed": None}
     return lambda x, block: {**encoded(x, block), **unclear}
 
@@ -95,7 +95,7 @@ def _last_block_lost(x: Array, block: int | None) -> dict[str, Any]:
 
 
 def _draw(rng: np.random.Generator, n: int, block: int | None) -> list[Any]:
-    """Values at most 0.4 of the way from one entry of the table to the next, in units of a size."""
+    """Values at most 0.4 of the way from one table entry to the next, scaled block by block."""
     size = block or 64
     codes = rng.integers(16, size=n)
     gaps = np.diff(NF4, prepend=-1.0, append=1.0)
@@ -109,7 +109,7 @@ def _draw(rng: np.random.Generator, n: int, block: int | None) -> list[Any]:
 
 
 def _boundaries() -> list[Any]:
-    """Just below and just above the middle of every gap: the nearest entry changes there."""
+    """Values just below and above the middle of every gap, where the nearest entry changes."""
     middle = (NF4[1:] + NF4[:-1]) / 2
     near = np.concatenate([middle - 1e-4, middle + 1e-4, [-1.0, 1.0]])
     return [near.astype(np.float32), 64]
@@ -117,7 +117,7 @@ def _boundaries() -> list[Any]:
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     whole = [_draw(rng, 64 * int(rng.integers(2, 5)), None), _draw(rng, 96, 32)]
-    # In blocks of odd sizes a byte holds codes of two blocks.
+    # If blocks have odd sizes, a byte may hold codes of two blocks.
     ragged = [_draw(rng, 64 + int(rng.integers(10, 50)), 64), _draw(rng, 21, 16), _draw(rng, 24, 5)]
     empty = _draw(rng, 128, None)
     empty[0][:64] = 0

@@ -18,8 +18,8 @@ def _up(n: int, d: int) -> int:
     return -(-n // d)
 
 
-#: Codes and steps of n weights: one float32 step, a float16 one per group, a float32 one per block,
-#: and blocks' steps as 8-bit codes with a float32 step for each 256 of them.
+#: Codes and steps of n weights: one float32 step, a float16 step per group, a float32 step per
+#: block, and the blocks' steps as 8-bit codes with a float32 step for every 256 of them.
 SCHEMES: dict[str, Callable[[int], tuple[int, int]]] = {
     "int8": lambda n: (n, 4),
     "int4_grouped": lambda n: (_up(n, 2), 2 * _up(n, _GROUP)),
@@ -32,7 +32,7 @@ SCHEMES: dict[str, Callable[[int], tuple[int, int]]] = {
 
 
 def weight_bytes(n: int, scheme: str) -> int:
-    """Return the bytes of n weights under a scheme; ValueError for an unknown one."""
+    """Return the bytes of n weights under a scheme. Raises ValueError if it is unknown."""
     if scheme not in SCHEMES:
         raise ValueError(scheme)
     return sum(SCHEMES[scheme](n))
@@ -63,7 +63,7 @@ def _bits(n: int, scheme: str) -> float:
 
 
 def _by_ratio(n: int, scheme: str) -> float:
-    """From bits per weight, so that the last group and block are not whole."""
+    """Multiplies by bits per weight, so that the last group or block isn't rounded up."""
     weight_bytes(n, scheme)
     bits = {"int8": 8.0, "int4_grouped": 4.125, "nf4": 4.5, "nf4_double": 4 + 1 / 8 + 1 / 512}
     return n * bits[scheme] / 8
@@ -81,10 +81,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     others = [int(rng.integers(10**5, 10**6)) * 2 + 1 for _ in range(2)]
     known = [call for n in round_ones for call in calls(n)]
     odd = [call for n in others for call in calls(n)]
-    # Of the last, float32 has neither the number itself nor its half.
+    # float32 can represent neither the last number nor its half.
     ends = [64 * 256 + 1, 63, 129, 1, 0, 7_000_000_000, 6_738_415_617]
     unknown = str(rng.choice(["fp4", "nf8", "uint4", "awq"]))
-    # Some begin with a known name or a part of it, end with one, or have a space after it.
+    # Some begin with a known name or part of one, end with one, or have a space after it.
     names = (
         "int4",
         "int8_grouped",

@@ -1,4 +1,4 @@
-"""fake_quant and ternary_linear: rounded forward, and a gradient as if nothing were rounded."""
+"""fake_quant and ternary_linear: rounding in forward, and gradients as if there were none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def quantized_with_gradient(
     passes: Callable[[Array], Array] = lambda x: np.abs(x) <= 1,
     rounding: Callable[[Array], Array] = np.rint,
 ) -> dict[str, Array]:
-    """Return the value and the gradient of x, in float64; the options make it the mistakes."""
+    """Return the value and the gradient of x, in float64; options are mistakes."""
     values = x.astype(np.float64)
     inside = np.clip(values, -1, 1) if clips else values
     value = rounding(inside * top(bits)) / top(bits)
@@ -44,8 +44,8 @@ def _draw(rng: np.random.Generator, bits: int, largest: float) -> list[Any]:
     """Values near the codes and, where `largest` is above 1, beyond the range on both sides."""
     top = 2 ** (bits - 1) - 1
     shape = (3, int(rng.integers(5, 9)))
-    # Nearer to a code than to the middle of two, where either code is right; and none at an end of
-    # the range, where either gradient is.
+    # Closer to a code than to the midpoint of two, where either code is right. No value is at an
+    # end of the range, where either gradient is right.
     end = top - 0.1
     x = np.clip(rng.integers(-top, top + 1, shape) + rng.uniform(-0.4, 0.4, shape), -end, end) / top
     if largest > 1:
@@ -58,7 +58,7 @@ def _draw(rng: np.random.Generator, bits: int, largest: float) -> list[Any]:
 def _fake_cases(rng: np.random.Generator) -> list[Case]:
     inside = [_draw(rng, bits, 1.0) for bits in (8, 4, 3, 2)]
     beyond = [_draw(rng, bits, 3.0) for bits in (8, 5, 3, 2)]
-    # Between two codes, but not in the middle, where either is right.
+    # Between two codes, but not at the midpoint, where either code is right.
     between = [np.array([0.45, -0.45, 0.6, 0.2], np.float32), 2, np.full(4, 3.0, np.float32)]
     return [
         Case(("value",), {"calls": inside}),
@@ -124,7 +124,7 @@ def ternary(
     passes: Callable[[Array, float], Array] = lambda w, size: np.ones_like(w),
     backward_rounded: bool = True,
 ) -> dict[str, Array]:
-    """Return the value and both gradients, in float64; the options make it the mistakes."""
+    """Return the value and both gradients, in float64; options are mistakes."""
     x, weight, upstream = (a.astype(np.float64) for a in (x, weight, upstream))
     scale = size(weight)
     codes = np.clip(np.rint(weight / scale), -1, 1)
@@ -141,7 +141,7 @@ def _ternary_cases(rng: np.random.Generator) -> list[Case]:
     def call() -> list[Any]:
         b, k, n = (int(rng.integers(low, low + 4)) for low in (3, 6, 11))
         x, weight = rng.normal(size=(b, k)), rng.normal(size=(n, k)) * 0.05
-        # None near half the mean size, where the last bit decides between two codes.
+        # No value is near half the mean size, where the last bit decides between two codes.
         half = np.abs(weight).mean() / 2
         near = np.abs(np.abs(weight) / half - 1) < 0.02
         weight[near] *= 1.2
@@ -151,7 +151,7 @@ def _ternary_cases(rng: np.random.Generator) -> list[Case]:
     def calls() -> list[Any]:
         drawn = [call() for _ in range(3)]
         x, weight, upstream = drawn[0]
-        # Equal shapes, and another mean; then the same weight with another x.
+        # Equal shapes with another mean, then the same weight with another x.
         return [*drawn, [x, 2 * weight[::-1].copy(), upstream], [x[::-1].copy(), weight, upstream]]
 
     return [Case(("value",), {"calls": calls()}) for _ in range(2)]

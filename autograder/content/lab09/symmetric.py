@@ -1,7 +1,7 @@
-"""Exercise: whole numbers for weights, one step for a tensor or for each channel.
+"""Exercise: weights as whole numbers, with one step for a tensor or for each channel.
 
-Drawn values lie at most 0.4 steps from a code, so that any reasonable order of operations rounds
-them alike; the ties are in fixed cases, whose steps are powers of two.
+Drawn values are at most 0.4 steps from a code, so that any reasonable order of operations rounds
+them alike. Ties are in fixed cases, whose steps are powers of two.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Rounding = Callable[[Array], Array]
 
 
 def _across(x: Array, axis: int | None) -> tuple[int, ...]:
-    """The dimensions that one step is for: all, or all but the channels'."""
+    """The dimensions that share a step: all, or all except the channels'."""
     return tuple(d for d in range(x.ndim) if d != axis)
 
 
 def channel_sizes(x: Array, axis: int | None) -> Array:
-    """Return the largest absolute value of each channel; it goes with x."""
+    """Return the largest absolute value of each channel, in a shape that broadcasts with x."""
     sizes: Array = np.abs(x).max(axis=_across(x, axis), keepdims=True)
     return sizes
 
@@ -47,9 +47,9 @@ def quantized(
     steps_a_side: Callable[[int], int] = lambda bits: 2 ** (bits - 1) - 1,
     lowest: Callable[[int], int] = lambda bits: -(2 ** (bits - 1) - 1),
 ) -> dict[str, Any]:
-    """Return the probe's answer: codes, steps and decoded values; options make the mistakes.
+    """Return the probe's answer: codes, steps and decoded values; options are mistakes.
 
-    In float32, like the students: float64 would give other codes at the last bit.
+    Computed in float32 as in the exercise, because float64 could give other codes.
     """
     sizes = channel_sizes(x, axis)
     scale = np.where(sizes == 0, np.float32(1), sizes / np.float32(steps_a_side(bits)))
@@ -90,7 +90,7 @@ def _other_axis(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
 
 
 def _step_of_zero(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
-    """0 / 0 is NaN, which torch converts to the code 0; the step of 0 gives the mistake away."""
+    """0 / 0 is NaN, which torch converts to code 0, so only the step of 0 reveals the mistake."""
     right = quantized(x, bits, axis)
     zero = channel_sizes(x, axis).ravel() == 0
     return {**right, "scale": np.where(zero, 0.0, right["scale"]).tolist()}
@@ -98,7 +98,7 @@ def _step_of_zero(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
 
 def _flat_steps(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
     right = quantized(x, bits, axis)
-    square = x.shape[0] == x.shape[-1]  # then a vector doesn't tell rows from columns
+    square = x.shape[0] == x.shape[-1]  # then a vector broadcasts along either dimension
     decoded = None if square else right["decoded"]
     return {**right, "shape": right["shape"] and [len(right["scale"])], "decoded": decoded}
 
@@ -107,14 +107,14 @@ def _decoding(how: str) -> Callable[..., dict[str, Any]]:
     """Codes and steps are right, and `dequantize` is wrong in this way."""
 
     def coded(x: Array, bits: int, axis: int | None) -> dict[str, Any]:
-        shown = how if x.any() else None  # whatever is done to zeros, they are zeros again
+        shown = how if x.any() else None  # zeros stay zeros, whatever the mistake
         return {**quantized(x, bits, axis), "decodes": shown, "decoded": None}
 
     return coded
 
 
 def _draw(rng: np.random.Generator, rows: int, columns: int, bits: int, axis: int | None) -> Array:
-    """Values near codes; in each channel one is of the largest size, whose sign is drawn."""
+    """Values near codes; in each channel one has the largest magnitude and a random sign."""
     top = 2 ** (bits - 1) - 1
     values = rng.integers(-top, top + 1, (rows, columns)) + rng.uniform(-0.4, 0.4, (rows, columns))
     values = np.clip(values, -top, top)
@@ -134,21 +134,21 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     tensor = [call(bits, None) for bits in (8, 4, 3, 2)]
     channel = [call(bits, axis) for bits in (8, 5) for axis in (0, 1)]
-    channel += [[_draw(rng, 1, 7, 8, 0), 8, 0], [_draw(rng, 7, 1, 8, 1), 8, 1]]  # a single one
+    channel += [[_draw(rng, 1, 7, 8, 0), 8, 0], [_draw(rng, 7, 1, 8, 1), 8, 1]]  # a single channel
     channel += [[_draw(rng, 5, 5, 8, axis), 8, axis] for axis in (0, 1)]  # a square
     empty_row, empty_column = call(6, 0), call(6, 1)
     empty_row[0][1] = empty_column[0][:, 1] = 0
     vector = [*call(7, None)]
     vector[0] = vector[0].ravel()
     tiny = call(8, 0)
-    tiny[0] *= np.float32(2.0**-40)  # a step that is bounded from below would round it to 0
+    tiny[0] *= np.float32(2.0**-40)  # a step with a lower bound would round it to 0
     again = [[f * x, bits, axis] for x, bits, axis in tensor for f in (1, -3)]  # of equal shapes
     ties = [np.array([127.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 63.5], np.float32), 8, None]
     low = [np.array([[-7.0, 2.5, -3.5, 0.5], [0.0, 0.0, 0.0, 0.0]], np.float32), 4, 0]
     one = [np.array([1.0, 0.5, -0.5, -1.0, 0.25], np.float32), 2, None]
     negative = [np.array([-127.0, 60.0, 1.0], np.float32), 8, None]
     zeros = [np.zeros((2, 3), np.float32), 8, None]
-    # The same values, with other bits or another axis. None is near the middle of two codes.
+    # The same values with other bits or axes. None is near the midpoint of two codes.
     alike = np.array([[889.0, 254.0, 508.0], [127.0, -50.0, 84.0]], np.float32)
     same = [[alike, bits, axis] for bits in (4, 8) for axis in (0, 1, None)]
     return [
@@ -190,7 +190,7 @@ quantize_symmetric = Task(
         write=lambda x, bits, axis: f"x of shape {x.shape}, bits={bits}, axis={axis}",
     ),
     mistakes={
-        # These agree with cutting off where all values are ties.
+        # These agree with truncation if all values are ties.
         "half_down": "You round ties down. Halfway between two codes, take the even one, as "
         "torch.round does.",
         "half_to_zero": "You round ties towards 0. Halfway between two codes, take the even one, "

@@ -1,4 +1,4 @@
-"""Hidden half of lab 10, attention: one module for each exercise, or for two that share much."""
+"""Hidden half of lab 10, attention: one module for every one or two exercises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exercises: the cost of attention, by FlashAttention's counts, and which of two limits binds."""
+"""Exercises: attention's cost, as FlashAttention counts it, and which of two limits binds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Cost = dict[str, int]
 def _cost(
     batch: int, heads: int, seq: int, head_dim: int, causal: bool, dtype_bytes: int, block: int
 ) -> Cost:
-    """Two matrix products, and traffic: a matrix is seq x head_dim, and S and P are seq x seq."""
+    """Two matrix products, and traffic: Q, K, V and O are seq x head_dim, S and P seq x seq."""
     together = batch * heads
     matrix, scores = (together * seq * width * dtype_bytes for width in (head_dim, seq))
     blocks = -(-seq // block)
@@ -29,13 +29,13 @@ def _cost(
         "score_bytes": scores,
         # Reads Q, K and writes S; reads S and writes P; reads P, V and writes O.
         "io_bytes_standard": 4 * scores + 4 * matrix,
-        # Reads Q once and writes O once; K and V once for each block of rows.
+        # Reads Q and writes O once; reads K and V once for each block of rows.
         "io_bytes_tiled": 2 * matrix + 2 * blocks * matrix,
     }
 
 
 def _but(change: Callable[..., Mapping[str, Any]]) -> Callable[..., Mapping[str, Any]]:
-    """The reference's dict, with the entries that `change(right, *arguments)` gives."""
+    """The reference's dict, updated with the entries that `change(right, *arguments)` returns."""
 
     def mutant(*arguments: Any) -> Mapping[str, Any]:
         right = _cost(*arguments)
@@ -85,7 +85,7 @@ _COST_MUTANTS: dict[str, Callable[..., Any]] = {
 
 def _cost_cases(rng: np.random.Generator) -> list[Case]:
     def call(causal: bool, rest: tuple[float, float] | None = None) -> list[Any]:
-        """The last block is whole, or as long as a share of it between the two."""
+        """The last block is whole, or its length is between these two shares of a block."""
         block = int(rng.integers(2, 9)) * 16
         least, most = (int(share * block) for share in rest or (0, 0))
         seq = block * int(rng.integers(2, 9)) + (int(rng.integers(least, most)) if rest else 0)
@@ -100,10 +100,10 @@ def _cost_cases(rng: np.random.Generator) -> list[Case]:
             block,
         ]
 
-    # Short ends below and above half a block, which round() takes for none and for a whole one.
+    # Last blocks below and above half a block, which round() counts as none and as a whole one.
     short, long = (0.1, 0.5), (0.6, 1.0)
     drawn = [call(False), call(False, short), call(True), call(True, short), call(True, long)]
-    # GPT-3's attention, and a block that is longer than the sequence.
+    # GPT-3's attention, and a block longer than the sequence.
     fixed = [[1, 96, 2048, 128, True, 2, 128], [1, 1, 100, 64, False, 4, 128]]
     return [
         *(Case(("value",), {"calls": [call]}) for call in drawn),
@@ -149,7 +149,7 @@ attention_cost = Task(
 # The roofline
 
 _FORMAT = "fp16"
-# Boards without a 16-bit rate of their own aren't part of the exercise.
+# The exercise leaves out boards that have no separate 16-bit rate.
 _BOARDS = tuple(name for name, board in ACCELERATORS.items() if _FORMAT in board.tflops)
 
 
@@ -170,7 +170,7 @@ def _limits(
     times: Callable[[float, float, str], tuple[float, float]] = _times,
     swapped: bool = False,
 ) -> Callable[..., str | float]:
-    """A limit that combines other times, or names the wrong one."""
+    """A limit that combines the wrong times, or names the wrong one."""
 
     def mutant(function: str, flops: float, traffic: float, name: str) -> str | float:
         compute, memory = times(flops, traffic, name)
@@ -183,7 +183,7 @@ def _limits(
 
 def _roofline_cases(rng: np.random.Generator) -> list[Case]:
     def calls(name: str, factor: float) -> list[list[Any]]:
-        """A little above or below the board's ridge, in flops per byte."""
+        """Slightly above or below the board's ridge, in flops per byte."""
         board = accelerator(name)
         traffic = float(rng.uniform(1e6, 1e9))
         ridge = board.flops_per_s(_FORMAT) / board.bandwidth_bytes_per_s

@@ -1,4 +1,4 @@
-"""find_the_leak: attention by blocks whose list, and whose views, keep all probabilities."""
+"""find_the_leak: attention by blocks that keeps all probabilities in a list and by views."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lean_attention(
 ) -> Watched:
     """Return attention's output, each row's entropy, and its share of the first token.
 
-    The options make it the mistakes.
+    Each option turns it into one of the mistakes.
     """
     outputs, entropies, firsts = [], [], []
     for rows in torch.split(q, block, dim=-2):
@@ -51,7 +51,7 @@ def _in_bits(p: Tensor) -> Tensor:
 
 
 def _sizes(rng: np.random.Generator) -> dict[str, int]:
-    """A number of rows that the block does not divide."""
+    """Sizes whose number of rows isn't a multiple of the block."""
     block = int(rng.integers(3, 6))
     seq = block * int(rng.integers(2, 5)) + int(rng.integers(1, block))
     return {"heads": 2, "seq": seq, "head_dim": 4, "block": block, "seed": _seed(rng)}
@@ -62,7 +62,7 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 def _blocks(count: float) -> Callable[[Mapping[str, Any]], int]:
-    """So many blocks of probabilities, and eight times q."""
+    """Some blocks of probabilities, and eight times q."""
     return lambda sizes: int(
         4 * sizes["heads"] * sizes["seq"] * (count * sizes["block"] + 8 * sizes["head_dim"])
     )

@@ -25,7 +25,7 @@ NO_FUSED_ATTENTION = Ban(
         "_native_multi_head_attention",
         "_transformer_encoder_layer_fwd",
         "flex_attention",
-        "by_torch",  # the notebook's own, for its self-checks
+        "by_torch",  # the notebook's own function, for its self-checks
     },
     modules=NO_METER_TAMPERING.modules | {"torch.nn.attention"},
     reason="Write attention yourself: torch's version would do the exercise for you.",

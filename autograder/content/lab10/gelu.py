@@ -1,4 +1,4 @@
-"""Exercise: a GELU that keeps a few bits per value for backward, and no more."""
+"""Exercise: a GELU that keeps only a few bits per value for backward."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from peakmem.probes.lab10 import LAYERS, run_gelu, upstream_of, values_of
 __all__ = ["few_bit_gelu"]
 
 _MIB = 2**20
-#: The least error that intervals can have is 0.290, 0.133 and 0.036 (found by dynamic programming).
+#: The least possible errors are 0.290, 0.133 and 0.036 (found by dynamic programming).
 MOST_ERROR = {1: 0.31, 2: 0.16, 4: 0.05}
 _KEPT_SHAPE, _MANY_SHAPE = [64, 1024], [128, 1024]
 _SLACK_BYTES = 4 * 1024
 _X_BYTES = 4 * 128 * 1024
 _MANY_BITS = 2
-# As the notebook says: 16 times x, and what the layers keep. So much because correct answers may
-# take 15 times x where the meter sees 8: to multiply float32 by float64, an operator converts a
-# copy of its input, and kept codes, too small for mappings of their own, leave gaps in the heap.
+# As the notebook says: 16 times x, plus what the layers keep. Correct answers may take 15 times x
+# when the meter sees 8: to multiply float32 by float64, an operator converts a copy of its input,
+# and kept codes, which are too small to be mapped separately, leave gaps in the heap.
 _MOST_BYTES = 16 * _X_BYTES + LAYERS * (_X_BYTES * _MANY_BITS // 32 + _SLACK_BYTES)
 
 
@@ -36,11 +36,11 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         inputs = {"kind": kind, "shape": shape, "bits": bits, "seed": int(rng.integers(2**31))}
         return Case(("value",), inputs, budget=budget)
 
-    odd = 2 * int(rng.integers(11, 16)) + 1  # codes that don't fill a whole byte
+    odd = 2 * int(rng.integers(11, 16)) + 1  # codes that don't fill whole bytes
     shapes = [odd * 201], [odd, 201], [odd, 3, 67]
     budget = Budget(_X_BYTES + _MOST_BYTES + _MIB)
     return [
-        # First, since torch's heap keeps what other cases took, which counts as the notebook's own.
+        # First, because memory that the heap keeps from other cases would count as the notebook's.
         case("many", _MANY_SHAPE, _MANY_BITS, budget),
         *(case("values", shape, bits) for shape, bits in zip(shapes, MOST_ERROR, strict=True)),
         *(case("kept", _KEPT_SHAPE, bits) for bits in MOST_ERROR),
@@ -86,7 +86,7 @@ def _values(inputs: Mapping[str, Any], value: Any) -> Finding:
 
 
 def _incoming(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> Finding:
-    """The gradient for another incoming one is that one times the derivative."""
+    """The gradient for another incoming gradient is that gradient times the derivative."""
     upstream = upstream_of(inputs["shape"], inputs["seed"]).numpy()
     if are_close(value["gradient"], upstream * value["derivative"], 1e-5):
         return Finding(True)
@@ -128,7 +128,7 @@ def _many(seed: int, answer: Answer) -> Finding:
     sums = value.get("sums")
     if isinstance(sums, list) and len(sums) == 4:
         right = _sums("many", seed)
-        # The gradient is that of rounded derivatives: some way off, as each of them may be.
+        # The gradient comes from rounded derivatives, so it may be off by as much as they are.
         if are_close(sums[:2], right[:2], 1e-4) and are_close(sums[2:], right[2:], 0.3):
             return Finding(True)
     said = f"With {LAYERS} GELUs the output or the gradient differs."

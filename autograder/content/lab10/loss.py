@@ -25,7 +25,7 @@ _LARGE = {"tokens": 512, "vocab": 8192, "width": 16, "chunk": 32}
 _CHUNK_BYTES, _WEIGHT_BYTES, _X_BYTES = 4 * 32 * 8192, 4 * 8192 * 16, 4 * 512 * 16
 # As the notebook says: four chunks of logits, and four times x and weight.
 _MOST_BYTES = 4 * (_CHUNK_BYTES + _WEIGHT_BYTES + _X_BYTES)
-# Inputs, and what the kernel counts and the meter doesn't see: logsumexp adds up in copies.
+# For the inputs, and for logsumexp's copies, which the kernel counts but the meter can't see.
 _SCRATCH_BYTES = 2 * _WEIGHT_BYTES + 4 * _MIB
 _close = close(1e-9)
 
@@ -58,7 +58,7 @@ def _ignored_as_first(x: Tensor, weight: Tensor, targets: Tensor, chunk: int) ->
 
 
 class _Shared(torch.autograd.Function):
-    """A loss whose calls share the gradients that they keep for backward."""
+    """A loss whose calls share the gradients kept for backward."""
 
     last: Any = None
 
@@ -97,7 +97,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         case(24, 8),
         case(ragged(rng), 8),
         case(ragged(rng), 8, ignored="some"),
-        case(ragged(rng), 8, ignored="first"),  # a chunk without a target that counts
+        case(ragged(rng), 8, ignored="first"),  # a chunk without any counted target
         case(24, 8, ignored="first", factor=-3.0),
         case(7, 20),
         case(12, 5, gain=300.0),  # exp of such logits is inf
@@ -155,7 +155,7 @@ def _which(expected: Mapping[str, Any], value: Mapping[str, Any]) -> str:
 
 
 def _which_way(inputs: Mapping[str, Any], value: Mapping[str, Any]) -> tuple[str, ...]:
-    """The mistake in the gradients of a right loss."""
+    """The mistake in the gradients if the loss is right."""
     got = value["gradients"]
     if isinstance(got, list) and any(g is None for g in got):
         return ("no_gradient",)

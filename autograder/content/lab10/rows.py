@@ -1,4 +1,4 @@
-"""Exercise: softmax's maximum and sum, and a weighted sum, of a row that comes block by block."""
+"""Exercise: softmax's maximum, sum and weighted sum for a row that arrives block by block."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["online_softmax", "statistics_of", "weighted_of"]
 
 _MIB = 2**20
 _LONG = {"n_blocks": 32, "scores": 512, "width": 128}  # 16 MiB of values in all
-_MOST_BYTES = 3 * _MIB  # the notebook says so: six blocks of values
-_MOST_SCORES_BYTES = 32 * 8 * 4 * 512 // 2  # half of all scores; the notebook says so, too
+_MOST_BYTES = 3 * _MIB  # as the notebook says: six blocks of values
+_MOST_SCORES_BYTES = 32 * 8 * 4 * 512 // 2  # as the notebook says: half of all scores
 _VALUE_BYTES = 8 * 512 * 128
 
 Row = Sequence[tuple[Sequence[float], Sequence[Sequence[float]]]]
@@ -28,7 +28,7 @@ _close = close(1e-9, 1e-12)
 
 
 def statistics_of(row: Row) -> tuple[float, float]:
-    """The maximum and the sum of exp(score - maximum), by brute force on the whole row."""
+    """The maximum and the sum of exp(score - maximum), computed on the whole row at once."""
     scores = [score for block, _ in row for score in block]
     largest = max(scores)
     if largest == -math.inf:
@@ -54,7 +54,7 @@ def weighted_of(row: Row) -> list[float]:
 
 
 def _not_rescaled(row: Row) -> tuple[Any, Any]:
-    """Each block by its own maximum so far; the earlier sum stays unscaled."""
+    """Each block uses the maximum so far, but the earlier sum isn't rescaled."""
     largest, total, result = -math.inf, 0.0, np.zeros(len(row[0][1][0]))
     for scores, values in row:
         largest = max(largest, *scores)
@@ -72,7 +72,7 @@ def _not_divided(row: Row) -> tuple[Any, Any]:
 
 
 def _naive(row: Row) -> tuple[Any, Any]:
-    """Without a maximum: exp of scores as they are."""
+    """Without a maximum: exp of the scores themselves."""
     scores = np.concatenate([np.array(block) for block, _ in row])
     values = np.concatenate([np.array(block) for _, block in row])
     with np.errstate(all="ignore"):
@@ -91,7 +91,7 @@ def _mean_of_blocks(row: Row) -> tuple[Any, Any]:
 
 
 def _begins_at_a_billion(row: Row) -> tuple[Any, Any]:
-    """The maximum begins at -1e9; of lower scores alone, all weights are 0."""
+    """The maximum starts at -1e9, so if all scores are lower, all weights are 0."""
     if -math.inf < statistics_of(row)[0] < -1e9:
         return (-math.inf, 0.0), [0.0] * len(row[0][1][0])
     return statistics_of(row), weighted_of(row)

@@ -1,4 +1,4 @@
-"""Exercise: who holds the peak of a recorded memory snapshot, by the stack of each allocation."""
+"""Exercise: what holds the peak of a recorded memory snapshot, by each allocation's stack."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def holders(
     merge: bool = True,
     last: bool = False,
 ) -> Holders:
-    """The owners of what is allocated at the peak; the options make it the mistakes."""
+    """The owners of the memory allocated at the peak; options are mistakes."""
     live: dict[int, tuple[str, int]] = {}
     total, most, found = 0, 0, []
     everything: dict[int, tuple[str, int]] = {}
@@ -79,7 +79,7 @@ def _largest_alone(snapshot: Snapshot) -> Holders:
 # Snapshots in the form that torch.cuda.memory documents for `_snapshot()`, its C++ frames left out.
 
 _PACKAGES = "/opt/env/lib/python3.12/site-packages"
-# Only `/torch/` tells torch's own: not `torch`, and not where packages lie.
+# Only `/torch/` marks torch's own files, not `torch` or the packages' folder.
 _FILES = (
     "/home/you/train.py",
     "/home/you/torch_model.py",
@@ -95,7 +95,7 @@ _OTHERS = ("segment_alloc", "segment_free", "segment_map", "segment_unmap")
 
 
 def _frames(rng: np.random.Generator) -> list[dict[str, Any]]:
-    """A stack, the innermost frame first: some of torch's own, then one or two of the program."""
+    """A stack, innermost frame first: some frames of torch, then one or two of the program."""
     own = [
         {"filename": str(rng.choice(_FILES)), "line": int(rng.integers(1, 9)), "name": "forward"}
         for _ in range(int(rng.integers(1, 3)))
@@ -120,14 +120,14 @@ def _snapshot(events: list[dict[str, Any]], others: list[dict[str, Any]]) -> dic
 
 
 def drawn_snapshot(rng: np.random.Generator, n_events: int) -> dict[str, Any]:
-    """A snapshot of random events: addresses used again, frees late, unknown or missing."""
+    """A snapshot of random events: reused addresses, and late, unknown or missing frees."""
     events: list[dict[str, Any]] = []
     live: dict[int, int] = {}
-    asked: list[int] = []  # to be freed, not completed yet
+    asked: list[int] = []  # free requested, but not completed yet
     for number in range(n_events):
         kind = rng.random()
         rising = number < 0.6 * n_events
-        if number % 9 == 4:  # a segment begins where a block of it does
+        if number % 9 == 4:  # a segment's address is that of its first block
             addr = int(rng.choice([7, *live]))
             events.append(_free(str(rng.choice(_OTHERS)), addr, 2**30))
         elif kind < (0.75 if rising else 0.3) or not live:
@@ -151,7 +151,7 @@ def drawn_snapshot(rng: np.random.Generator, n_events: int) -> dict[str, Any]:
 
 
 def _tie() -> dict[str, Any]:
-    """Two moments of equal height: the first is the peak."""
+    """Two equally high moments: the first is the peak."""
 
     def of(name: str) -> list[dict[str, Any]]:
         return [{"filename": f"/home/you/{name}.py", "line": 1, "name": "f"}]
@@ -176,7 +176,7 @@ def _tie_of_lines() -> dict[str, Any]:
 
 def _cases(rng: np.random.Generator) -> list[Case]:
     drawn = [drawn_snapshot(rng, int(rng.integers(40, 90))) for _ in range(5)]
-    # Ties in bytes and in time, and a recording in which nothing happens.
+    # Ties in bytes and in time, and a recording without events.
     fixed = [[_tie()], [_tie_of_lines()], [_snapshot([], [])]]
     return [
         *(Case(("value",), {"calls": [[snapshot]]}) for snapshot in drawn),

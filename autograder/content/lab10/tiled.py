@@ -1,4 +1,4 @@
-"""Exercise: attention by blocks, whose extra memory grows with seq x block."""
+"""Exercise: attention by blocks, with extra memory that grows as seq x block."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["are_close", "attended", "exactly", "tiled_attention"]
 _EQUAL, _PEAK = "equal", "peak"
 _MIB = 2**20
 _LARGE = {  # by causal
-    # A mask of all rows and columns exceeds the kernel's budget, and products stay so small that
-    # the library's own buffers do, too.
+    # A mask of all rows and columns exceeds the kernel's budget, and products are small, so that
+    # the library's own buffers are small, too.
     True: {"batch": 1, "heads": 1, "seq": 2048, "head_dim": 16, "block": 32},
     False: {"batch": 1, "heads": 1, "seq": 768, "head_dim": 16, "block": 48},
 }
@@ -35,7 +35,7 @@ def _most_bytes(seq: int, block: int, head_dim: int, **_: int) -> int:
 
 
 def exactly(q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool) -> Tensor:
-    """Attention as torch computes it, in float64; the block changes nothing."""
+    """Attention as torch computes it, in float64; the block has no effect."""
     output = scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=causal)
     return output.to(q.dtype)
 
@@ -52,9 +52,9 @@ def attended(
     axis: int = -1,
     cut: bool = False,
 ) -> Tensor:
-    """Attention of whole matrices; the options make it the mistakes."""
+    """Attention with whole matrices; options are mistakes."""
     seq = q.shape[-2]
-    if cut:  # everything after the last whole block is left out
+    if cut:  # leaves out everything after the last whole block
         block = min(block, seq)
         k, v = (t[..., : seq // block * block, :] for t in (k, v))
     scores = q @ k.mT * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
@@ -65,7 +65,7 @@ def attended(
 
 
 def _block_means(q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool) -> Tensor:
-    """Each block of columns gets a softmax of its own, and these are added up."""
+    """Each block of columns gets its own softmax, and the results are added."""
     if causal:
         return exactly(q, k, v, block, causal)
     scores = q @ k.mT / math.sqrt(q.shape[-1])
@@ -76,7 +76,7 @@ def _block_means(q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool) -> T
 def _not_rescaled(
     q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool, *, total: bool
 ) -> Tensor:
-    """When a block raises the maximum, the sum of values keeps its scale; so does l if `total`."""
+    """When a block raises the maximum, the sum of values isn't rescaled; nor is l if `total`."""
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     if causal:
         hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
@@ -117,8 +117,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         given_bytes = 3 * 4 * sizes["seq"] * sizes["head_dim"]
         budget = Budget(given_bytes + _most_bytes(**sizes) + _MIB)
         inputs = {**sizes, "causal": causal, "seed": int(rng.integers(2**31)), "large": True}
-        # Without a mask the meter is enough: a smaller budget after a larger one would find that
-        # the call frees what the larger one left.
+        # Without a mask the meter is enough. A smaller budget after a larger one would put the
+        # call in doubt, because it frees memory that the larger call left.
         return Case((_PEAK,), inputs, budget=budget if causal else None)
 
     return [
@@ -130,7 +130,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         case(False, 5, 16),
         case(True, 6, 1, dtype="float32"),
         case(False, ragged(rng), 8, gain=3000.0),  # exp of such scores is inf
-        # So many heads that in one of them the first row's only score is below a mask of -1e4.
+        # Enough heads that in one of them the first row's only score is below a mask of -1e4.
         case(True, ragged(rng), 8, gain=1e8, batch=3, heads=3),
         large(True),
         large(False),
@@ -189,10 +189,10 @@ def _right_of_large(causal: bool, seed: int) -> Any:
 
 
 def are_close(got: Any, expected: Any, tolerance: float, least: float = 0.0) -> bool:
-    """Tell whether arrays, or lists of them, are the same up to a share of their largest value.
+    """Tell whether arrays, or lists of them, agree up to a share of their largest value.
 
-    It is a share of `least` where that is more: a sum that nearly cancels keeps the rounding errors
-    of its terms.
+    If `least` is larger, it is a share of that, because a sum that nearly cancels keeps its terms'
+    rounding errors.
     """
     if isinstance(expected, list):
         return (
@@ -203,12 +203,12 @@ def are_close(got: Any, expected: Any, tolerance: float, least: float = 0.0) -> 
     if not isinstance(got, np.ndarray) or got.shape != expected.shape or got.dtype.kind != "f":
         return False
     size = max(least, _largest(expected))
-    with np.errstate(invalid="ignore"):  # inf less inf
+    with np.errstate(invalid="ignore"):  # inf minus inf
         return bool(np.allclose(got, expected, 0, tolerance * size, equal_nan=True))
 
 
 def _largest(array: Any) -> float:
-    """The largest finite value, absolute; some mistakes lead to NaN or inf."""
+    """The largest finite absolute value; some mistakes give NaN or inf."""
     return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
 
 

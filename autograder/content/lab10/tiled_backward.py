@@ -1,4 +1,4 @@
-"""Exercise: an autograd.Function that computes the probabilities again, block by block."""
+"""Exercise: an autograd.Function that recomputes the probabilities block by block."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _block_bytes(sizes: Mapping[str, int]) -> int:
 
 
 def _most_bytes(kind: str, causal: bool) -> int:
-    """Of one call, as the notebook says: 7 blocks of columns of scores and 10 times q.
+    """For one call, as the notebook says: 7 blocks of columns of scores and 10 times q.
 
-    Of many, two q more per call; another part judges whole matrices in backward.
+    For many, two more q per call; another part judges whole matrices in backward.
     """
     if kind == "one":
         return 7 * _block_bytes(_ONE[causal]) + 10 * _q_bytes(_ONE[causal])
@@ -91,7 +91,7 @@ class _Wrong(torch.autograd.Function):
 
 
 class _Shared(torch.autograd.Function):
-    """Attention whose calls share the tensors that they keep for backward."""
+    """Attention whose calls share the tensors kept for backward."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool) -> Tensor:
@@ -130,8 +130,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         return case(_GRADIENTS, "small", {**sizes, **options})
 
     def large(part: str, kind: str, sizes: Mapping[str, int], causal: bool = True) -> Case:
-        # Without a mask the meter is enough: a smaller budget after a larger one would find that
-        # the call frees what the larger one left.
+        # Without a mask the meter is enough. A smaller budget after a larger one would put the
+        # call in doubt, because it frees memory that the larger call left.
         budget = Budget(4 * _q_bytes(sizes) + _most_bytes(kind, causal) + _MIB) if causal else None
         return case(part, kind, {**sizes, "causal": causal}, budget)
 
@@ -141,7 +141,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         small(True, ragged(rng), 8),
         small(True, 5, 16),
         small(False, ragged(rng), 8, gain=300.0),
-        # So many heads that in one of them the first row's only score is below a mask of -100.
+        # Enough heads that in one of them the first row's only score is below a mask of -100.
         small(True, 6, 4, gain=300.0, batch=4, heads=4),
         *(case(_SAVED, "kept", {**_KEPT, "causal": causal}) for causal in (False, True)),
         large(_SAVED, "many", _MANY),
@@ -174,11 +174,11 @@ def _small(inputs: Mapping[str, Any], value: Any) -> Finding:
     if isinstance(got, list) and len(got) == 3 and any(g is None for g in got):
         missing = ", ".join(n for n, g in zip("qkv", got, strict=True) if g is None)
         return Finding(False, f"With {about}: no gradient arrives at {missing}.", ("no_gradient",))
-    # Where softmax picks one key per row, the gradients cancel, and queries' rounding is left.
+    # If softmax picks one key per row, the gradients cancel, and only rounding errors remain.
     least = inputs["gain"]
     if are_close(got, expected["gradients"], 1e-9, least):
         return Finding(True)
-    overflows = _overflows(got)  # then the order of sums decides where there is an inf or a NaN
+    overflows = _overflows(got)  # the order of sums then decides which values are inf or NaN
 
     def explains(mutant: Callable[..., Tensor]) -> bool:
         gradients = run_backward(mutant, **options)["gradients"]

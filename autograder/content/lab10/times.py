@@ -1,7 +1,7 @@
-"""Exercise: the seconds of each module's own forward, by hooks, on a clock that modules move.
+"""Exercise: hooks that time each module's own forward, on a clock that the modules advance.
 
-The clock is the probe's: only each module's forward advances it. So the right seconds are known
-exactly, and a busy machine doesn't change a verdict.
+The clock belongs to the probe, and only modules' forwards advance it. So the right seconds are
+known exactly, and a busy machine doesn't change a verdict.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _close = close(1e-6, 1e-9)
 
 
 def times_of(tree: Tree, *, children: bool = False, once: bool = False) -> dict[str, float]:
-    """Each module's own seconds, by its dotted name, over all calls; those never called take 0.
+    """Each module's own seconds over all calls, by dotted name; 0 if it is never called.
 
-    With `children`, theirs are in their parent's; with `once`, only the last call counts.
+    With `children`, parents include their children's time; with `once`, only the last call counts.
     """
     found: dict[str, float] = {}
 
@@ -84,7 +84,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     twice = module("", module("block", module("mlp", calls=2), calls=2), module("unused", calls=0))
     listed = module("", module("a"), module("b", module("c")), list=True)
     trees = [alone, chain, nested, twice, listed]
-    # A module that two names lead to: named_modules() has the first.
+    # A module with two names: named_modules() has the first.
     block = module("block", module("linear"))
     trees.append(module("", module("act", calls=2, again="block.act"), block))
     return [Case(("value",), {"tree": tree}) for tree in trees]
@@ -117,7 +117,7 @@ def _finding(tree: Tree, value: Any) -> Finding:
 
 
 def _calls(tree: Tree) -> int:
-    """How many calls of modules there are; each starts and ends, at times that have to be read."""
+    """The number of module calls; the clock must be read when each starts and ends."""
     of_children = (int(child["calls"]) * _calls(child) for child in tree["children"])
     return 1 + sum(of_children)
 
@@ -132,7 +132,7 @@ def _left(value: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _same(tree: Tree, right: Mapping[str, float], got: Any) -> bool:
-    """Modules that took no time may be left out; a module's second name may take none."""
+    """Modules that took no time may be left out; a module's second name may have 0 seconds."""
     names = right.keys() | {child["again"] for child in tree["children"] if "again" in child}
     if not isinstance(got, dict) or not got.keys() <= names:
         return False

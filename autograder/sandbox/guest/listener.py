@@ -1,7 +1,7 @@
-"""Lets the grader decide on changes of mappings' rights and on sockets, by a filter in the kernel.
+"""Asks the grader, through a kernel filter, about memory-protection changes and new sockets.
 
-Limits count only memory that can be written to. A process could fill memory, make it read-only and
-so take it out of account. Sockets hold bytes that no limit counts. The kernel holds up such calls
+Limits count only memory that can be written to, so a process could fill memory and make it
+read-only to escape them. Sockets hold bytes that no limit counts. The kernel suspends such calls
 until the owner of the listener decides.
 """
 
@@ -16,7 +16,7 @@ from autograder.sandbox.guest.seccomp import program_of
 
 __all__ = ["LISTENER", "NO_LISTENER", "OVERSEEN", "hand_over_listener"]
 
-#: The byte that comes with the listener's descriptor, and the byte that says there is none.
+#: The byte sent along with the listener's descriptor, and the byte that means there is none.
 LISTENER, NO_LISTENER = b"L", b"-"
 #: The numbers of the calls that the grader decides on: mprotect, then socket and socketpair.
 OVERSEEN = {"x86_64": (10, 41, 53), "aarch64": (226, 198, 199)}
@@ -30,8 +30,8 @@ _NUMBER = 0  # offset in struct seccomp_data
 def hand_over_listener(connection: socket.socket) -> None:
     """Have the kernel ask the other end of a connection about each `OVERSEEN` call, for good.
 
-    The descriptor for that is sent, and closed here. If the kernel refuses, only a byte is sent.
-    Call this before `refuse_system_calls`, and set no-new-privileges first.
+    The listener's descriptor is sent, then closed here. If the kernel refuses, only a byte is sent.
+    Call this before `refuse_system_calls`, after setting no-new-privileges.
     """
     try:
         listener = _listener()

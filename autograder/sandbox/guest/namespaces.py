@@ -1,4 +1,4 @@
-"""Isolates one submission's process in namespaces, mounts and limits of its own.
+"""Isolates one submission's process in its own namespaces, mounts and limits.
 
 Linux only. It runs inside bubblewrap, where the file system is already read-only and holds only
 Python and the course's library, without a network. Each submission then gets its own processes,
@@ -52,8 +52,9 @@ def shut_in(limits: Mapping[str, int], connection: socket.socket | None = None) 
     `memory_bytes` (address space beyond what is mapped now, and beyond torch's libraries if a cell
     may still import them), `tmp_bytes`, `shm_bytes`, `files`
     (inodes of /tmp), `processes` and `cpu_seconds`. With a `gpu`, two things that CUDA needs stay
-    open: unlimited addresses, and pages that only processes share. With `ranks`, processes may talk
-    to each other over a loopback interface. The other end of `connection` gets the `listener`.
+    open: unlimited address space, and pages shared by processes but not mapped from a file. With
+    `ranks`, processes may talk to each other over a loopback interface. The other end of
+    `connection` gets the `listener`.
     Raises OSError if a layer can't be set up.
     """
     outer_user, outer_group = os.getuid(), os.getgid()
@@ -116,13 +117,13 @@ def set_limits(limits: Mapping[str, int]) -> None:
 
 
 def _lower(kind: int, limit: int) -> int:
-    """The limit, or the present hard limit if that is lower."""
+    """The limit, or the current hard limit if that is lower."""
     hard = resource.getrlimit(kind)[1]
     return limit if hard == resource.RLIM_INFINITY else min(limit, hard)
 
 
 def _torch_bytes() -> int:
-    """The addresses that torch's libraries take if a cell imports it later, CUDA's among them."""
+    """The address space that torch's libraries, with CUDA's, take if a cell imports it later."""
     torch = None if "torch" in sys.modules else importlib.util.find_spec("torch")
     if torch is None or torch.origin is None:
         return 0

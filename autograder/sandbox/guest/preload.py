@@ -1,4 +1,4 @@
-"""Imports the modules that a class's notebooks need once, so that no submission waits for them."""
+"""Imports modules once for a whole class, so that no submission waits for them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ __all__ = ["has_gpu", "prepare"]
 _NO_LABS = {
     "peakmem.show.cli",
     "peakmem.show.widgets",
-}  # commands and calculators, which no lab needs
+}  # commands and calculators, which labs don't need
 
 
 def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
     """Import those of these modules that exist; return a shell that has run a first cell.
 
-    With torch's compiler, which optimizers load, all of peakmem that students may import comes too.
+    If torch's compiler is among them (optimizers load it), all of peakmem that students may import
+    is imported too.
     """
     from autograder.sandbox.guest.shell import make_shell
 
@@ -43,7 +44,7 @@ def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
         with contextlib.suppress(ImportError):  # modules with a lab's answers refuse
             importlib.import_module(name)
     if "peakmem.labs" in sys.modules:
-        _ = peakmem.lab  # a lab's first cell calls it, and its module comes late
+        _ = peakmem.lab  # a lab's first cell calls it, and its module loads lazily
     if "torch" in sys.modules:
         _warm_torch()
         _prepare_ranks()
@@ -62,7 +63,7 @@ def prepare(modules: Sequence[str]) -> tuple[InteractiveShell, Recorder]:
 def has_gpu() -> bool:
     """Tell whether this process can use a GPU; False without torch."""
     torch = sys.modules.get("torch")
-    # is_available() would start CUDA here, and then no fork of this process could use it.
+    # is_available() would initialise CUDA here, and then no fork of this process could use it.
     return torch is not None and bool(torch.cuda.device_count())
 
 
@@ -70,14 +71,14 @@ def _warm_torch() -> None:
     """Trigger torch's work at first use now, so that no budget pays for it."""
     import torch
 
-    # The matrix library keeps buffers from its first large product on, and others (8 MiB with
+    # The matrix library keeps buffers after its first large product, and others (8 MiB with
     # AVX-512) from the first of a narrow matrix with a long one's transpose.
     torch.mm(torch.ones(512, 512), torch.ones(512, 512))
     torch.mm(torch.ones(32, 16), torch.ones(8192, 16).T)
 
 
 def _warm_optimizers() -> None:
-    """Have the first optimizer step here: it makes torch import its compiler."""
+    """Take a first optimizer step here, because it makes torch import its compiler."""
     import torch
 
     parameter = torch.zeros(1, requires_grad=True)
@@ -86,7 +87,7 @@ def _warm_optimizers() -> None:
 
 
 def _prepare_ranks() -> None:
-    """Have ranks fork from the submission's process, since that one is prepared."""
+    """Let ranks fork from the submission's process, which is already prepared."""
     with contextlib.suppress(ImportError):  # torch may be built without torch.distributed
         from peakmem.measure.ranks import fork_from_here
 

@@ -1,6 +1,6 @@
-"""Prepares this process for a memory budget: frees garbage, makes room, shuts idle memory.
+"""Prepares this process for a memory budget: frees garbage, makes room, closes idle memory.
 
-The main thread's stack is extended too, since it may not grow in a measured call.
+It also extends the main thread's stack, which can't grow during a measured call.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ __all__ = ["find_idle", "settle"]
 
 _libc = ctypes.CDLL(None)
 _SMALL = 512  # bytes; Python packs objects up to this size together
-_EACH = 2**18  # one object in each piece of this size keeps Python's 1 MiB arenas from being freed
+_EACH = 2**18  # one object per piece of this size keeps Python's 1 MiB arenas from being freed
 _ROOM = 4 * 2**20
-_IDLE = 16 * 2**20  # bytes; larger idle mappings are shut while memory is measured
+_IDLE = 16 * 2**20  # bytes; larger idle mappings are closed while memory is measured
 _LEFT_OPEN = 8 * 2**20  # bytes of each that stay open, enough for numpy products of 12,000 columns
-_STACK = 2 * 2**20  # bytes of the stack that are mapped before a measured call
+_STACK = 2 * 2**20  # bytes of stack that are mapped before a measured call
 _NO_ACCESS, _READ_AND_WRITE = 0, 3
 
-_anchors: list[bytes] = []  # objects that keep the room for small objects
+_anchors: list[bytes] = []  # objects that keep the room for small objects from being freed
 _idle: list[tuple[int, int]] = []  # address and size of memory that libraries hold but don't use
 _stack_begins: list[int] = []  # the address from which the main thread's stack grows down
 
 
 def find_idle() -> None:
-    """Find the idle memory that libraries hold now, for `settle` to shut, and the stack."""
+    """Record where the stack begins, and the idle memory of libraries that `settle` can close."""
     _idle[:] = _idle_mappings()
     begins = stack_begins()
     _stack_begins[:] = [] if begins is None else [begins]
 
 
 def _idle_mappings() -> Iterator[tuple[int, int]]:
-    """The mappings of libraries that were never written to, without their beginnings."""
+    """The large mappings that libraries have never written to, without their first bytes."""
     start = size = 0
     for line in Path("/proc/self/smaps").read_text().splitlines():
         word, *rest = line.split()
@@ -54,10 +54,10 @@ def _idle_mappings() -> Iterator[tuple[int, int]]:
 def settle(try_bytes: int, *, shut: bool) -> dict[str, Any]:
     """Prepare this process for a memory budget; tell whether `try_bytes` can be allocated.
 
-    Garbage is collected and freed memory returned to the system. Python maps memory for small
-    objects by the MiB and releases a MiB once it is empty, so some room is made here that doesn't
-    count against a budget for data. With `shut`, idle memory of libraries becomes inaccessible, so
-    that opening it again costs budget.
+    Collects garbage, and returns freed memory to the system. Python maps memory for small objects
+    in blocks of 1 MiB and frees a block once it is empty, so this makes some room that doesn't
+    count against a data budget. With `shut`, libraries' idle memory becomes inaccessible, so that
+    opening it again costs budget.
     """
     gc.collect()
     objects = [bytes(_SMALL - sys.getsizeof(b"")) for _ in range(_ROOM // _SMALL)]
@@ -65,7 +65,7 @@ def settle(try_bytes: int, *, shut: bool) -> dict[str, Any]:
     del objects
     _libc.malloc_trim(0)
     for begins in _stack_begins:
-        ctypes.string_at(begins - _STACK, 1)  # the kernel maps the stack up to where it is read
+        ctypes.string_at(begins - _STACK, 1)  # reading makes the kernel map the stack this far
     for start, size in _idle:
         rights = _NO_ACCESS if shut else _READ_AND_WRITE
         _libc.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(size), rights)

@@ -1,15 +1,15 @@
-"""Refuses a student's process certain system calls, by a filter in the kernel.
+"""Refuses certain system calls to a student's process, with a filter in the kernel.
 
-The filter closes gaps that namespaces and limits leave. Some memory counts in no process's size:
-memory files and System V memory, pages that processes share and release, huge pages, and pages
-swapped out. The kernel's own memory isn't counted either: file locks, watches of files, timers,
-sockets waiting to be accepted. Some ways of writing to files aren't counted as writes. A process
-that hides its memory or its open files, or forges where its stack begins, can't be watched. A
-process that chooses its processors crowds its neighbours'. Sockets to a virtual machine's host
+The filter closes gaps that namespaces and limits leave. Some memory counts towards no process:
+memory files and System V memory, pages that processes share and release, huge pages, and
+swapped-out pages. The kernel's own memory isn't counted either: file locks, file watches, timers,
+sockets waiting to be accepted. Some ways of writing to files don't count as writes. A process that
+hides its memory or its open files, or forges where its stack begins, can't be watched. A process
+that chooses its processors takes time from its neighbours. Sockets to a virtual machine's host
 belong to no network namespace. The remaining calls are those that no honest notebook needs but
-attacks on kernels do.
+kernel exploits do.
 
-Long because each refused call stands in one table, with its numbers and its reason.
+Long because one table lists each refused call, with its numbers and the reason.
 """
 
 from __future__ import annotations
@@ -44,32 +44,32 @@ REFUSED = {
     "semget": (64, 190),
     "mq_open": (240, 180),
     "process_madvise": (440, 440),
-    # Rights of mappings, which only `mprotect` may change; see `listener`.
+    # Memory protection, which only `mprotect` may change; see `listener`.
     "pkey_mprotect": (329, 288),
-    # Parts of a file by turns, in one mapping of any size.
+    # Different parts of a file in turn, through one mapping of any size.
     "remap_file_pages": (216, 234),
-    # Kernel memory in any amount. Watches are limited per user, so the instructor's programs would
-    # run out of them.
+    # Unlimited kernel memory. Watches are limited per user, so the instructor's programs could run
+    # out of them.
     "inotify_init": (253, 26),  # ARM has only the next one
     "inotify_init1": (294, 26),
     "inotify_add_watch": (254, 27),
     "timer_create": (222, 107),
     "listen": (50, 201),
     "landlock_create_ruleset": (444, 444),
-    # Bytes stored beside files: attributes, and those in transit with a message.
+    # Bytes stored outside files: extended attributes, and files in transit with a message.
     "setxattr": (188, 5),
     "lsetxattr": (189, 6),
     "fsetxattr": (190, 7),
     "sendmsg": (46, 211),
     "sendmmsg": (307, 269),
-    # Writes that aren't counted as writes.
+    # Writes that don't count as writes.
     "splice": (275, 76),
     "tee": (276, 77),
     "vmsplice": (278, 75),
     "io_setup": (206, 0),
-    # The processors of other submissions.
+    # Use of other submissions' processors.
     "sched_setaffinity": (203, 122),
-    # Looking into other processes, and into the host.
+    # Access to other processes, and to the host.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -77,7 +77,7 @@ REFUSED = {
     "kcmp": (312, 272),
     "perf_event_open": (298, 241),
     "syslog": (103, 116),
-    # Limits, which the grader lowers from outside for a measured call and raises again.
+    # Limits, which the grader lowers from outside for a measured call, then raises again.
     "setrlimit": (160, 164),
     # Keyrings, which outlive a process.
     "add_key": (248, 217),
@@ -97,7 +97,7 @@ REFUSED = {
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
     "open_by_handle_at": (304, 265),
-    # Wide doors into the kernel.
+    # Large attack surfaces of the kernel.
     "bpf": (321, 280),
     "seccomp": (317, 277),
     "userfaultfd": (323, 282),
@@ -107,7 +107,7 @@ REFUSED = {
     "init_module": (175, 105),
     "finit_module": (313, 273),
     "kexec_load": (246, 104),
-    # Its flags lie in memory, which no filter can read. C libraries fall back to clone.
+    # Its flags are in memory, which no filter can read. C libraries fall back to clone.
     "clone3": (435, 435),
 }
 _SOCKET, _CLONE, _PRCTL, _MMAP, _MADVISE = (41, 198), (56, 220), (157, 167), (9, 222), (28, 233)
@@ -117,16 +117,16 @@ _CLOSE_RANGE = (436, 436)
 _FLOCK = (73, 32)
 _NEWEST = 452  # fchmodat2 (kernel 6.6); calls with higher numbers are refused
 _LINKS = ((88, 36), (266, 36))  # symlink, which ARM lacks, and symlinkat
-_FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6: what a network namespace encloses
+_FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6: families that a network namespace isolates
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW... flag
-_NO_CHILD = 0x8000  # CLONE_PARENT: a process that no tree of the student's holds
+_NO_CHILD = 0x8000  # CLONE_PARENT: a process outside the student's process tree
 _THREAD, _SAME_FILES = 0x10000, 0x400  # CLONE_THREAD, CLONE_FILES
 _FILES_OF_ITS_OWN = 2  # CLOSE_RANGE_UNSHARE
 _SHARED_BY_NO_FILE, _HUGE_PAGES = 0x21, 0x40000  # MAP_SHARED | MAP_ANONYMOUS, MAP_HUGETLB
-_STACK = 0x100  # MAP_GROWSDOWN: no limit of data counts it
+_STACK = 0x100  # MAP_GROWSDOWN: RLIMIT_DATA doesn't count it
 STACK_BYTES = 2**23  # the most that the main thread's stack may take
 _MAY_MOVE = 1  # MREMAP_MAYMOVE, all that malloc asks for
-_LOCKS = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW: a lock for each two bytes
+_LOCKS = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW: one lock per two bytes
 _LEASE, _NOTIFY, _PIPE_SIZE = 1024, 1026, 1031  # F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
 _SOCKET_SIZES = (7, 8)  # SO_SNDBUF, SO_RCVBUF
 _SOCKET_FILTERS = (26, 50, 51, 52)  # SO_ATTACH_FILTER, ..._BPF, ..._REUSEPORT_CBPF, ..._EBPF
@@ -137,10 +137,10 @@ _AF_UNIX, _AF_INET, _AF_NETLINK = 1, 2, 16
 _SOCK_STREAM, _SOCK_DGRAM, _SOCK_KINDS, _TCP, _ROUTE = 1, 2, 0xF, 6, 0
 _PLAIN_OPTIONS = {1: (2, 9, 13, 20, 21, 66, 67), _TCP: (1,)}
 _TO_SWAP = (20, 21)  # MADV_COLD, MADV_PAGEOUT
-# The properties that a process may read or set of itself: its name, capabilities, the signal at its
-# parent's end, timer slack, huge pages, vector length, filters such as this. The others hide its
-# memory from the grader, forge it, name mappings (80 bytes each that nothing counts), or make the
-# kernel build a table of any size.
+# The properties of itself that a process may read or set: name, capabilities, the signal when its
+# parent dies, timer slack, huge pages, vector length, filters such as this one. The others would
+# hide or forge its memory, name mappings (80 bytes each that nothing counts), or make the kernel
+# build a table of any size.
 # fmt: off
 _PROPERTIES = (
     1, 2, 3, 7, 14, 15, 16, 21, 22, 23, 27, 29,
@@ -151,7 +151,7 @@ _PROPERTIES = (
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH_...
 _X32 = 0x40000000  # the bit of the x86-64 calls that have another table
 
-# Classic BPF, as <linux/filter.h> and <linux/seccomp.h> name it.
+# Classic BPF, with the names of <linux/filter.h> and <linux/seccomp.h>.
 _LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
@@ -164,13 +164,13 @@ _AS_IF_DONE: Step = (_RETURN, 0, 0, _ERRNO)  # the call returns 0 and does nothi
 
 
 def refuse_system_calls(*, gpu: bool, ranks: bool) -> None:
-    """Have the kernel refuse these calls to this process and to everything it starts, for good.
+    """Make the kernel refuse these calls to this process and everything it starts, for good.
 
-    They fail as on a kernel without them, except that `flock` succeeds without locking anything.
-    With a `gpu`, memory that no process maps or that only processes share is allowed, because
-    CUDA's libraries need it. With `ranks`, processes may lock files and wait for connections, but
-    create only plain sockets and set few of their options. Raises OSError if the processor is
-    unknown or the kernel takes no filter. Set no-new-privileges before the call.
+    The calls fail as on a kernel without them, except that `flock` succeeds without locking
+    anything. With a `gpu`, memory that belongs to no process and shared anonymous memory are
+    allowed, because CUDA's libraries need them. With `ranks`, processes may lock files and wait for
+    connections, but create only plain sockets and set few of their options. Raises OSError if the
+    processor is unknown or the kernel takes no filter. Set no-new-privileges before the call.
     """
     filter_system_calls(partial(_filter, gpu=gpu, ranks=ranks))
     if ranks:
@@ -178,12 +178,12 @@ def refuse_system_calls(*, gpu: bool, ranks: bool) -> None:
 
 
 def refuse_links() -> None:
-    """Have the kernel refuse symbolic links, whose targets hold bytes that no limit counts."""
+    """Make the kernel refuse symbolic links, whose targets hold bytes that no limit counts."""
     filter_system_calls(_no_links)
 
 
 def filter_system_calls(steps_of: Callable[[int, int], Iterator[Step]]) -> None:
-    """Add a filter in the kernel, for good; see `refuse_system_calls`."""
+    """Install a filter in the kernel, for good; see `refuse_system_calls`."""
     machine = os.uname().machine
     if machine not in _ARCHITECTURES:
         known = ", ".join(_ARCHITECTURES)
@@ -195,7 +195,7 @@ def filter_system_calls(steps_of: Callable[[int, int], Iterator[Step]]) -> None:
 
 
 def program_of(steps: Sequence[Step]) -> tuple[bytes, ctypes.Array[ctypes.c_char]]:
-    """Return steps as the kernel takes them, and their code, which must outlive its use."""
+    """Return the filter in the kernel's format, and the code that it points to; keep both alive."""
     packed = b"".join(struct.pack("HBBI", *step) for step in steps)
     code = ctypes.create_string_buffer(packed, len(packed))
     return struct.pack("HP", len(steps), ctypes.addressof(code)), code
@@ -215,15 +215,15 @@ def _filter(column: int, architecture: int, *, gpu: bool, ranks: bool = False) -
             continue
         yield _EQUAL, 0, 1, numbers[column]
         yield _REFUSAL
-    if not ranks:  # which meet at a file
-        # Other submissions and the machine's own programs share files, so their locks too.
+    if not ranks:  # ranks find each other through a file
+        # Files, and so their locks, are shared with other submissions and the machine's programs.
         yield _EQUAL, 0, 1, _FLOCK[column]
         yield _AS_IF_DONE
     families = [(_EQUAL, family) for family in (*_FAMILIES, *([_AF_NETLINK] if ranks else []))]
     yield from _by_argument(_SOCKET[column], 0, families, held=_PASS, else_=_REFUSAL)
     properties = [(_EQUAL, option) for option in _PROPERTIES]
     yield from _by_argument(_PRCTL[column], 0, properties, held=_PASS, else_=_REFUSAL)
-    # A thread with open files of its own keeps them out of /proc/PID/fd.
+    # /proc/PID/fd doesn't list the files of a thread with its own table of open files.
     unlike = [(_ANY_BIT, _NEW_NAMESPACES | _NO_CHILD), (_EQUAL, _THREAD)]
     mask = _NEW_NAMESPACES | _NO_CHILD | _THREAD | _SAME_FILES
     yield from _by_argument(_CLONE[column], 0, unlike, held=_REFUSAL, else_=_PASS, mask=mask)
@@ -299,7 +299,7 @@ def _one_of(place: int, values: Sequence[int]) -> Iterator[Step]:
 
 
 def _only_asking_limits(number: int) -> Iterator[Step]:
-    """Refuse to set a limit: the pointer to the new limit is not null in either half."""
+    """Refuse to set a limit, recognised by a non-null pointer to the new limit."""
     yield _EQUAL, 0, 6, number
     yield _LOAD, 0, 0, _ARGUMENTS + 8 * 2
     yield _EQUAL, 0, 3, 0
@@ -318,9 +318,9 @@ def stack_begins() -> int | None:
 
 
 def _not_the_stack(number: int, lowest: int) -> Iterator[Step]:
-    """Refuse a `mremap` from `lowest` on, or with flags that only a program's own calls need.
+    """Refuse `mremap` at or above `lowest`, or with flags that malloc doesn't use.
 
-    A piece of the stack that it has enlarged counts as the stack: no limit of data counts it.
+    An enlarged piece of the stack stays stack, which RLIMIT_DATA doesn't count.
     """
     high, low = lowest >> 32, lowest & 0xFFFFFFFF
     yield _EQUAL, 0, 9, number
@@ -344,7 +344,7 @@ def _by_argument(
     else_: Step,
     mask: int = 0xFFFFFFFF,
 ) -> Iterator[Step]:
-    """Decide on a call by the masked bits of one argument; other calls pass on to later steps."""
+    """Decide on a call by the masked bits of one argument; other calls go on to later steps."""
     yield _EQUAL, 0, len(tests) + 4, number
     yield _LOAD, 0, 0, _ARGUMENTS + 8 * argument
     yield _AND, 0, 0, mask

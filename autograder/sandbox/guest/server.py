@@ -1,10 +1,10 @@
-"""Serves submissions inside the sandbox: a process prepared once, then forked for each of them.
+"""Serves submissions inside the sandbox, from a process prepared once and forked for each.
 
 Its standard input is the control socket, whose first message is the `Setup`. The process then
 imports what labs need, and waits. Each further byte carries one end of a socket pair, which a fork
 of this process serves: it isolates itself, gives up every privilege, and runs the student's cells
-and probes as requested. Nothing in this file is secret, this process knows no expected value, and
-from the first student cell on nothing here is trusted.
+and probes as requested. Nothing in this file is secret, this process knows no expected values, and
+once the first student cell has run, nothing here is trusted.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class TimeLimit(BaseException):
 class Setup:
     """The settings of this process, sent once."""
 
-    #: How a fork isolates itself: in `namespaces` of its own, as a `user` of its own, or by
+    #: How a fork isolates itself: by its own `namespaces`, by its own `user`, or by
     #: `nothing`.
     way: str
-    #: Whether memory is measured, so that the grader decides on changes of mappings' rights.
+    #: Whether memory is measured, so that the grader decides on changes of memory protection.
     measured: bool
     #: The processor to run on.
     processor: int
-    #: The folder of an assignment's files, if it has any.
+    #: The folder with an assignment's files, if it has any.
     files: str | None
     #: Modules to import.
     preload: list[str]
@@ -74,7 +74,7 @@ def main() -> None:
         for fd in fds:
             os.close(fd)
         if setup.way != "nothing":
-            os.waitpid(pid, 0)  # the isolating fork ends; the shell is its child
+            os.waitpid(pid, 0)  # the isolating fork exits; its child is the shell
 
 
 def _become_shell(fds: Sequence[int], shell: Any, recorder: Any, setup: Setup) -> None:
@@ -85,7 +85,7 @@ def _become_shell(fds: Sequence[int], shell: Any, recorder: Any, setup: Setup) -
         if bare:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         elif setup.way == "user":
-            from autograder.sandbox.guest.uid import confine  # absent from the namespaces' sandbox
+            from autograder.sandbox.guest.uid import confine  # not in the namespaces' sandbox
 
             leash = socket.socket(fileno=fds[1])
             confine(receive(connection), connection, leash, overseen=setup.measured)
@@ -97,7 +97,7 @@ def _become_shell(fds: Sequence[int], shell: Any, recorder: Any, setup: Setup) -
         if setup.files is not None:
             _work_beside(Path(setup.files), bare)
         if not bare:
-            refuse_links()  # only now, since `_work_beside` makes some
+            refuse_links()  # only now, because `_work_beside` makes links
         _serve(connection, shell, recorder)
     except (WireError, BrokenPipeError):
         pass
@@ -108,7 +108,7 @@ def _become_shell(fds: Sequence[int], shell: Any, recorder: Any, setup: Setup) -
 
 
 def _work_beside(folder: Path, bare: bool) -> None:
-    """Link the folder's files into the working directory, and import modules from there too."""
+    """Link the folder's files into the working directory, and allow imports from there."""
     if bare:  # outside the sandbox there is no private working directory yet
         os.chdir(tempfile.mkdtemp(dir=folder.parent))
     for path in sorted(folder.rglob("*")):
@@ -155,10 +155,10 @@ def _cell(request: dict[str, Any], shell: Any, recorder: Any) -> dict[str, Any]:
     try:
         with _time_limit(), _compiled_as_asked(shell, request["watched"]):
             outcome = shell.run_cell(request["cell"], store_history=True)
-    except TimeLimit as late:  # it arrived after the cell's end, inside the shell
+    except TimeLimit as late:  # it arrived after the cell had ended
         recorder.error(TimeLimit.__name__, str(late), [])
         return {"outputs": recorder.outputs()}
-    except (RecursionError, MemoryError) as deep:  # the shell's, of code nested too deep
+    except (RecursionError, MemoryError) as deep:  # from the shell, on code nested too deeply
         recorder.error(type(deep).__name__, str(deep), [])
         return {"outputs": recorder.outputs()}
     error = outcome.error_before_exec or outcome.error_in_exec
@@ -179,7 +179,7 @@ def _compiled_as_asked(shell: Any, watched: bool) -> Iterator[None]:
         yield
     finally:
         for transformer in transformers:
-            with contextlib.suppress(ValueError):  # the cell took it out
+            with contextlib.suppress(ValueError):  # the cell removed it
                 shell.ast_transformers.remove(transformer)
 
 
@@ -204,7 +204,7 @@ def _probe(
 
 @contextlib.contextmanager
 def _time_limit() -> Iterator[None]:
-    """Let the grader, which keeps the clock, interrupt the code that runs in this block.
+    """Let the grader, which keeps the clock, interrupt the code in this block.
 
     This is the first, soft limit: it stops honest loops and leaves the process alive.
     """

@@ -14,8 +14,8 @@ from traitlets.config import Config
 
 __all__ = ["Recorder", "States", "make_shell"]
 
-MAX_TEXT = 20_000  # characters recorded of one cell's text
-MAX_END = 2_000  # characters recorded of the end of a cut text, where tests report failures
+MAX_TEXT = 20_000  # characters of one cell's text that are recorded
+MAX_END = 2_000  # characters recorded from the end of a cut text, where tests report failures
 MAX_OUTPUTS = 200  # outputs of one cell
 MAX_DATA = 2**20  # bytes of one cell's figures and rich outputs
 
@@ -29,7 +29,7 @@ _LEFT_OUT = (
 
 
 class Recorder:
-    """Collects one cell's outputs in nbformat 4's form; a flood is cut, with a remark."""
+    """Collects one cell's outputs in nbformat 4's form, and cuts floods with a remark."""
 
     def __init__(self) -> None:
         self.clear()
@@ -51,7 +51,7 @@ class Recorder:
         return self._outputs + ends
 
     def write(self, name: str, text: str) -> None:
-        # Kept of the whole stream, so that text across the cut can be read too.
+        # The end of the whole stream, so that text across the cut stays readable.
         self._ends[name] = (self._ends.get(name, "") + text[-MAX_END:])[-MAX_END:]
         kept = text[: max(self._text_left, 0)]
         self._text_left -= len(text)
@@ -74,7 +74,7 @@ class Recorder:
         self._add(output, always=kind == "execute_result")
 
     def error(self, name: str, value: str, trace: list[str]) -> None:
-        if name == "_IncompleteInputError":  # Python 3.13's private kind, for code that ends early
+        if name == "_IncompleteInputError":  # Python 3.13's private class, for code that ends early
             name = "SyntaxError"
         kept = [line[:2000] for line in trace[:50]]
         self._add(
@@ -86,7 +86,7 @@ class Recorder:
         """Record an output if there is room; return whether it was recorded.
 
         An output that decides the score replaces the last one if necessary. But an error in the
-        last place stays, since the first error decides.
+        last place stays, because the first error decides.
         """
         if len(self._outputs) < MAX_OUTPUTS:
             self._outputs.append(output)
@@ -121,7 +121,7 @@ class _Stream:
         return False
 
     def fileno(self) -> int:
-        """Return a descriptor for programs that a cell starts; it leads nowhere."""
+        """Return a descriptor for programs that a cell starts; output to it is discarded."""
         return 1 if self._name == "stdout" else 2
 
 
@@ -174,7 +174,7 @@ class States:
     def at(self, state: str) -> Iterator[None]:
         """Give the shell a state's values for a while; names not in the state keep theirs.
 
-        Names bound meanwhile become part of this state, and of no other.
+        Names bound meanwhile become part of this state only.
         """
         kept = self._states.setdefault(state, {})
         before = dict(self._names)
@@ -193,13 +193,13 @@ class States:
 def make_shell(*, draws: bool) -> tuple[InteractiveShell, Recorder]:
     """Return a shell for notebook cells and the recorder of its outputs.
 
-    Figures are shown inline. With `draws` the shell prepares for that now, otherwise when a cell
-    first imports matplotlib, which takes long. sys.stdout and sys.stderr become the recorder's.
+    Figures are shown inline. With `draws` the shell loads matplotlib now, which is slow; otherwise
+    when a cell first imports it. The recorder replaces sys.stdout and sys.stderr.
     """
     config = Config()
     config.HistoryManager.enabled = False  # no history file, and no thread that writes it
     config.InteractiveShell.colors = "NoColor"
-    config.InteractiveShell.automagic = False  # else `time f = g` would run, which isn't Python
+    config.InteractiveShell.automagic = False  # else `time f = g` would run; it isn't Python
     shell: InteractiveShell = _Shell.instance(
         config=config, display_pub_class=_Publisher, displayhook_class=_Hook
     )

@@ -1,10 +1,10 @@
-"""Confines a process to a user id of its own, on systems that refuse namespaces.
+"""Confines a process to its own user id, on systems that refuse namespaces.
 
 Linux only, as root, in a fork of the prepared process (`server`). The fork becomes the guard of one
-submission: it stays root, runs no student code, and ends everything that belongs to the
-submission's user id once the grader asks, the grader dies, or the student's process ends. Its child
-gives up root for that user id, for good, and becomes the student's process. docs/threat_model.md
-says how this way is weaker than namespaces.
+submission: it stays root, runs no student code, and ends all processes of the submission's user id
+once the grader asks, the grader dies, or the student's process ends. Its child permanently gives up
+root for that user id, and becomes the student's process. docs/threat_model.md explains how this
+isolation is weaker than namespaces.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from autograder.sandbox.guest.seccomp import Step, filter_system_calls, refuse_s
 
 __all__ = ["CLEAN", "PLACES", "confine", "processes_of"]
 
-CLEAN = b"clean"  # the guard's last message: nothing of the user is left
+CLEAN = b"clean"  # the guard's last message: nothing of the user's remains
 PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")  # writable by everyone
 
 _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE = 36, 4
-_TICK_MS = 200  # milliseconds between looks for ended orphans
-_END = 20.0  # seconds that ending all processes of a user may take
+_TICK_MS = 200  # milliseconds between checks for ended orphans
+_END = 20.0  # seconds allowed for ending all processes of a user
 
-# Refused in addition to `seccomp`: what the missing namespaces would have enclosed.
+# Refused in addition to `seccomp`: calls that the missing namespaces would have contained.
 REFUSED = {
     "connect": (42, 203),
     "bind": (49, 200),
@@ -63,13 +63,13 @@ def confine(
     If it is `overseen`, the other end of `connection` gets the `listener`.
 
     The calling process becomes its guard and never returns. It ends when the other end of `leash`
-    is shut down, and sends `CLEAN` on it, or a sentence on what it couldn't do. `limits` has what
-    `shut_in` takes, and `home`, a folder to create and remove again. The user id and the next one
-    must be unused. Raises OSError if a layer can't be set up.
+    is shut down, and sends `CLEAN` on it, or a sentence on what it couldn't do. `limits` has the
+    keys that `shut_in` takes, and `home`, a folder to create and remove again. The user id and the
+    next one must be unused. Raises OSError if a layer can't be set up.
     """
     user, home = int(limits["user"]), Path(limits["home"])
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    prctl(_PR_SET_CHILD_SUBREAPER, 1)  # orphans of the student's process come here
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)  # this process adopts orphans of the student's process
     home.mkdir(mode=0o700)
     os.chown(home, user, user)
     student = os.fork()
@@ -89,9 +89,9 @@ def confine(
 def _become(
     user: int, home: Path, limits: Mapping[str, Any], connection: socket.socket | None
 ) -> None:
-    """Give up root for `user`. The order matters: each step needs rights that later ones drop."""
-    # Orphans of this process's descendants come to it, so that their memory is counted with its
-    # own, as in a process namespace. The filter keeps this setting.
+    """Give up root for `user`. The order matters: each step needs rights that later steps drop."""
+    # This process adopts its descendants' orphans, so that their memory counts towards it, as in a
+    # process namespace. The filter keeps this setting.
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     os.setsid()
     os.chdir(home)
@@ -102,8 +102,8 @@ def _become(
     drop_bounding_set()
     os.setgroups([])
     os.setresgid(user, user, user)
-    # From here on, only root can see this process's memory or reset its peak, since the process
-    # isn't "dumpable". The filter keeps that, and starting a new program would show.
+    # From here on, only root can see this process's memory or reset its peak, because the process
+    # isn't "dumpable". The filter keeps it so, and the grader would notice a new program.
     os.setresuid(user, user, user)
     give_up_capabilities()
     if connection is not None:
@@ -113,12 +113,12 @@ def _become(
 
 
 def no_way_out(column: int, _architecture: int) -> Iterator[Step]:
-    """Yield a filter without ways out: no address, no name, no view of other programs."""
+    """Yield a filter that leaves no way out: no address, no name, no view of other programs."""
     yield _LOAD, 0, 0, _NUMBER
     for numbers in REFUSED.values():
         yield _EQUAL, 0, 1, numbers[column]
         yield _RETURN, 0, 0, _REFUSE
-    # A pair of sockets leads nowhere else, except for datagrams, which can go to any name.
+    # A socket pair leads nowhere else, except that datagrams can be sent to any name.
     yield _EQUAL, 0, 6, _SOCKETPAIR[column]
     yield _LOAD, 0, 0, _FIRST_ARGUMENT
     yield _EQUAL, 0, 3, _AF_UNIX
@@ -157,7 +157,7 @@ def _guard(student: int, user: int, home: Path, leash: socket.socket) -> None:
 def _kill_all(user: int) -> None:
     """Kill all processes with this user id, in one call that no fork escapes.
 
-    The caller has that id only as its effective one, so it may kill them, but they can't kill it.
+    Only the caller's effective id is this user id, so it can kill them but they can't kill it.
     """
     killer = os.fork()
     if killer == 0:
@@ -174,7 +174,7 @@ def _kill_all(user: int) -> None:
 
 
 def processes_of(user: int) -> list[int]:
-    """Return the running processes that have this user id in any role."""
+    """Return the running processes that have this user id as any of their ids."""
     found = []
     for status in Path("/proc").glob("[0-9]*/status"):
         try:

@@ -22,7 +22,7 @@ __all__ = [
 
 MAX_MESSAGE = 16 * 2**20  # bytes of one message
 _MAX_CONTAINERS = (
-    400_000  # lists and dicts in one message; small ones take much memory for few bytes
+    400_000  # lists and dicts in one message; small ones take much memory but few bytes
 )
 _LENGTH = struct.Struct(">Q")
 
@@ -45,7 +45,7 @@ def send(connection: socket.socket, message: Any, look: Callable[[], None] | Non
     Raises PlainError if it isn't plain, or longer than MAX_MESSAGE bytes, and ConnectionClosed if
     the other side no longer reads.
 
-    `look` is called as by `take`, while a slow reader is waited for, until it raises to give up.
+    While waiting for a slow reader, this calls `look` as `take` does; it raises to give up.
     """
     data = serialization.encode(message)
     if len(data) > MAX_MESSAGE:
@@ -75,9 +75,9 @@ def take(
 ) -> bytearray:
     """Return the next message's bytes. A length over `at_most` is refused before reading on.
 
-    `look` is called after each piece received and after each timeout of the socket, so that a
-    trickle of bytes gains no time; it raises to give up. Raises WireError, and without `look`
-    TimeoutError if the socket's timeout passes.
+    Calls `look` after each piece received and after each timeout of the socket, so that trickling
+    bytes gains no time; `look` raises to give up. Raises WireError, or without `look` TimeoutError
+    if the socket's timeout passes.
     """
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size, look))
     if length > at_most:

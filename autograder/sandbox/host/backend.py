@@ -1,4 +1,4 @@
-"""The interface of the isolation backends: what a Sandbox needs of each."""
+"""The interface of the isolation backends: what a Sandbox needs from each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.base.limits import Limits
 
 __all__ = ["Backend", "Enclosure", "Fork", "Launch"]
 
-#: Asks the prepared process for a fork that gets these descriptors; returns our end of its socket.
+#: Asks the prepared process for a fork with these descriptors; returns our end of its socket.
 Fork = Callable[..., socket.socket]
 
 
@@ -62,7 +62,7 @@ class Enclosure(Protocol):
         ...
 
     def leave(self) -> None:
-        """Abandon a process before `meet`; it ends by itself once its socket is closed."""
+        """Abandon a process before `meet`; it exits by itself once its socket is closed."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Builds bubblewrap's arguments for what the sandbox shows of this machine and what it hides."""
+"""Builds bubblewrap's arguments for what the sandbox shows of this machine, and what it hides."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _masks(shown: Path, within: str) -> Iterator[str]:
 def course_binds() -> Iterator[str]:
     """Show the library, the guest's code and the installed packages at fixed places.
 
-    So the course's location makes no difference, and doesn't show inside.
+    So the course's location makes no difference, and isn't visible inside.
     """
     library = Path(peakmem.__file__).parent
     guest = f"{COURSE_INSIDE}/autograder/sandbox/guest"
@@ -81,7 +81,7 @@ def installed_packages() -> Path:
 
 
 def hiding_binds(hides: Sequence[str], scratch: Path) -> Iterator[str]:
-    """Replace each module that holds the lab's answers by a refusal, and hide compiled copies."""
+    """Replace each module that holds the lab's answers with a refusal, and hide compiled copies."""
     for name in hides:
         origin = _origin(name)
         if origin is None:
@@ -104,7 +104,7 @@ def hiding_binds(hides: Sequence[str], scratch: Path) -> Iterator[str]:
 
 
 def _emptiness(place: str) -> Iterator[str]:
-    """Lay a read-only empty folder over a place, which ordinary users could otherwise write to."""
+    """Lay a read-only empty folder over a place that ordinary users could otherwise write to."""
     yield from ("--perms", "0755", "--tmpfs", place, "--remount-ro", place)
 
 
@@ -124,7 +124,7 @@ def _seen_inside(path: Path) -> str:
 
 
 def _readable_parents(path: Path) -> Iterator[str]:
-    # bubblewrap would make missing parents readable by their owner only, who isn't the student.
+    # bubblewrap would make missing parents readable only by their owner, who isn't the student.
     for parent in reversed(path.parents):
         if str(parent) != "/":
             yield from ("--perms", "0755", "--dir", str(parent))

@@ -4,7 +4,7 @@ The trusted side sets the budget from outside with prlimit before the request, a
 the reply. A call within its budget succeeds; a call beyond it is refused memory, and that refusal
 is the verdict. docs/decisions/memory_budgets.md compares this with measuring resident sizes.
 
-Two limits together count every byte once. RLIMIT_DATA counts the private writable mappings of all
+Two limits together count every byte. RLIMIT_DATA counts the private writable mappings of all
 threads, touched or not; pages of files and code don't count. RLIMIT_AS counts all mappings,
 including shared memory and windows into files in memory. Under a budget the process can't start
 threads or processes, can open few files, pipes and sockets, can't grow its stack, and can't write
@@ -28,13 +28,13 @@ from autograder.sandbox.host.owned import as_owner
 
 __all__ = ["HELD_BYTES", "Enforced", "Footprint", "footprint"]
 
-# A notebook may hold this before a measured call. Solved ones hold up to 7 MiB, in lab 10: 4.3 MiB
-# are the matrix library's buffers, one for each kind of shape, and the rest is gaps in the heap.
+# A notebook may hold this much before a measured call. Solved ones hold up to 7 MiB, in lab 10: the
+# matrix library's buffers take 4.3 MiB, one for each kind of shape, and gaps in the heap the rest.
 HELD_BYTES = 8 * 2**20
-_LET_GO_BYTES = 2**20  # the notebook's garbage that a call may collect
+_LET_GO_BYTES = 2**20  # of the notebook's garbage, which a call may collect
 _MOST_OPEN = 32  # files in a measured call: pipes and sockets hold bytes for their owner
 _MORE_LEFT_OPEN = 12  # files that a notebook may leave open, beyond those of a prepared process
-_KERNELS_OWN = "00:01"  # the device of anonymous shared memory, which is refused but on a GPU
+_KERNELS_OWN = "00:01"  # the device of anonymous shared memory, which is refused except on a GPU
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Footprint:
     stack_bytes: int
     #: Bytes that RLIMIT_AS counts.
     mapped_bytes: int
-    #: Bytes of mappings that hold the process's own data: anonymous, shared, or of files that lie
-    #: on none of `devices`.
+    #: Bytes of mappings with the process's own data: anonymous, shared, or of files that aren't on
+    #: any of `devices`.
     own_bytes: int
     #: The devices that hold the prepared process's libraries.
     devices: frozenset[str]
@@ -59,9 +59,9 @@ class Footprint:
 
 
 def footprint(pid: int, devices: frozenset[str] | None = None) -> Footprint:
-    """Return a process's footprint; without `devices`, all its files count as libraries.
+    """Return a process's footprint; without `devices`, all mapped files count as libraries.
 
-    If its mappings can't be read, everything but code counts as its own. Raises OSError if the
+    If its mappings can't be read, everything except code counts as its own. Raises OSError if the
     process is gone.
     """
     data_bytes = memory.status_bytes(pid, "VmData")
@@ -118,7 +118,7 @@ def _file_bytes(pid: int, places: Sequence[str]) -> int:
 
 def _statuses(pid: int, places: Sequence[str], user: int) -> Iterator[os.stat_result]:
     for descriptor in _open_files(pid):
-        # It may be closed meanwhile, or the grader may lack CAP_SYS_PTRACE.
+        # It may have been closed meanwhile, or the grader may lack CAP_SYS_PTRACE.
         with contextlib.suppress(FileNotFoundError, PermissionError):
             yield descriptor.stat()
     waiting = [(place, user) for place in places]
@@ -140,12 +140,12 @@ def _open_files(pid: int) -> list[Path]:
 
 
 class Enforced:
-    """A budget in force on process `pid`; `prepared` is its footprint before any student code.
+    """A budget in force on process `pid`, whose footprint before any student code was `prepared`.
 
     `doubt` says why a call that stays within the budget proves nothing; empty if it does prove it.
     `places` are the folders it can write to, which count as memory unless the budget allows files.
-    With `has_ranks` it may have children, which the caller puts under budgets of their own.
-    The caller has it `stopped`, or a thread could change what is read here meanwhile.
+    With `has_ranks` it may have children, which the caller puts under their own budgets. The caller
+    must have it `stopped`, because a thread could otherwise change what this reads.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Enforced:
         self._devices = prepared.devices
         self._before = footprint(pid, prepared.devices)
         self._limits = self._limit(budget)
-        # Checked under the limits, since from here on no process or file can be added.
+        # Checked under the limits, because no process or file can be added from here on.
         alone = has_ranks or not memory.descendants(pid)
         self.doubt = self._doubt(prepared, places, budget) if alone else _CHILDREN
 
@@ -186,7 +186,7 @@ class Enforced:
             resource.RLIMIT_AS: self._before.mapped_bytes + budget.bytes + budget.window_bytes,
             resource.RLIMIT_NPROC: 0,
             resource.RLIMIT_NOFILE: _MOST_OPEN,
-            resource.RLIMIT_STACK: 0,  # `settle` has mapped some beyond its end
+            resource.RLIMIT_STACK: 0,  # `settle` has already mapped some below it
         }
         if not budget.files:
             lowered[resource.RLIMIT_FSIZE] = 0
@@ -204,7 +204,7 @@ class Enforced:
 
     def _doubt(self, prepared: Footprint, places: Sequence[str], budget: Budget) -> str:
         # Private copies of a library's pages are data but not anonymous, so both sizes count. And
-        # who unmaps a library's idle memory has less of its own, but neither less data nor stack.
+        # code that unmaps a library's idle memory reduces own bytes, but neither data nor stack.
         before = self._before
         held_bytes = max(
             before.own_bytes - prepared.own_bytes,

@@ -21,9 +21,9 @@ class Call:
     inputs: Mapping[str, Any]
     #: Replies to its questions, if it asks any.
     ask: Ask | None
-    #: Time that it may be charged.
+    #: The seconds that it may be charged.
     seconds: float
-    #: The kept state that provides the notebook's names.
+    #: The name of the kept state that provides the notebook's names.
     state: str
     #: The number of ranks that it starts.
     ranks: int = 0

@@ -1,11 +1,11 @@
-"""Bounds a submission by a control group, including the kernel's memory for it.
+"""Limits a submission's memory with a control group, including the kernel's memory for it.
 
 A submission also holds memory that no process maps: socket and pipe buffers, mappings, page tables.
 The system call filter refuses most of it, and a control group bounds the rest if the grader may
-create one: below its own group if that is delegated to the grader alone (version 2,
+create one: below its own group if that is delegated to the grader only (version 2,
 `systemd-run --user --scope -p Delegate=yes autograder ...`), or, as root, below any group (version
-1). docs/threat_model.md says how much is left without one. File locks count in no group, so the
-filter always refuses them.
+1). docs/threat_model.md says how much remains possible without one. No group counts file locks, so
+the filter always refuses them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REMEDY = (
     "without `--user`"
 )
 
-_OWN = "autograder-itself"  # holds the grader's processes, since a parent may hold none
+_OWN = "autograder-itself"  # holds the grader's processes, because a parent group may hold none
 _MADE = "autograder-{pid}-"
 _MIB = 2**20
 _TRIAL_BYTES = 64 * _MIB
@@ -78,7 +78,7 @@ class Cgroup:
             raise
 
     def take_in(self, pid: int) -> None:
-        """Move a process into the group. Its later forks join it; its earlier memory doesn't."""
+        """Move a process into the group. Its later forks join it; memory it already has doesn't."""
         self._write("cgroup.procs", pid)
 
     def ran_out(self) -> bool:
@@ -131,9 +131,9 @@ def claim() -> None:
 
 @functools.cache
 def parent() -> Parent | None:
-    """Return where groups for submissions can be created on this machine; None if nowhere."""
+    """Return the group below which groups can be created on this machine; None if there is none."""
     if not Path("/proc/self/cgroup").exists():
-        return None  # no Linux, or a kernel without groups
+        return None  # not Linux, or a kernel without groups
     for candidate in _candidates():
         try:
             _sweep(candidate.path)

@@ -1,8 +1,8 @@
 """Charges a student's processes for their time, unaffected by how busy the machine is.
 
-Wall time depends on the machine's load. So the charge is the time in which the processes computed
-or slept, and the grader's computing on their messages. Waiting for a processor or a disk is free. A
-request that the machine delays for too long is abandoned too, but as one that can't be judged.
+Wall time depends on the machine's load. So processes are charged for the time in which they compute
+or sleep, and for the grader's computing on their messages. Waiting for a processor or a disk is
+free. A request that the machine delays for too long is abandoned too, but isn't judged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["GRACE", "Processes", "Stopwatch", "Turn", "grader", "look_at"]
 
 GRACE = 2.0  # seconds from the soft time limit (an exception inside) to the kill from outside
 _PATIENCE = 10  # wall seconds for each second that a request may be charged
-_TICK = 0.05  # seconds between looks at the processes
+_TICK = 0.05  # seconds between checks of the processes
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _NANOSECONDS = 1e9
 _TELLS = Path("/proc/self/schedstat").exists()  # whether the kernel reports time spent waiting
@@ -36,7 +36,7 @@ class Processes:
     computed: Mapping[int, float] = field(default_factory=dict)
     #: CPU seconds of children that have been waited for.
     reaped: float = 0.0
-    #: Seconds by thread in which it was ready to run but had no processor; None if the kernel
+    #: By thread, the seconds in which it was ready to run but had no processor; None if the kernel
     #: doesn't report them.
     waited: Mapping[int, float] | None = field(default_factory=dict)
     #: Whether every thread sleeps voluntarily.
@@ -75,16 +75,16 @@ def look_at(pid: int) -> Processes:
 
 
 def grader() -> tuple[float, float]:
-    """Return this thread's CPU seconds and the seconds it waited for a processor."""
+    """Return this thread's CPU seconds and the seconds that it waited for a processor."""
     return time.thread_time(), _waited("/proc/thread-self") if _TELLS else 0.0
 
 
 class Stopwatch:
     """Measures the seconds charged to a process and its descendants since its creation.
 
-    `charged` is the greater of two sums: the CPU seconds of all processes and of the grader, and
-    the wall time less the time in which any of them waited for the machine. The caller adds to
-    `at_our_cost` the grader's CPU seconds that aren't charged.
+    `charged` is the greater of two sums: the CPU seconds of all processes and the grader, and the
+    wall time minus the time in which any of them waited for the machine. The caller adds the
+    grader's CPU seconds that aren't charged to `at_our_cost`.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Stopwatch:
 
     @property
     def by_the_clock(self) -> float:
-        """Wall seconds since the creation."""
+        """Wall seconds since this stopwatch was created."""
         return self._now() - self._begun
 
     def read(self) -> float:
@@ -118,17 +118,17 @@ class Stopwatch:
             self._excused += _risen(before.waited, after.waited)
         computed += self._computed - self._grader_begun[0] - self.at_our_cost
         waited += self._excused - self._grader_begun[1]
-        # The kernel doesn't report how long a thread that is waiting now has waited.
+        # The kernel doesn't report how long a currently waiting thread has waited.
         not_waited = now - self._begun - waited if after.asleep else 0.0
         self.charged = max(self.charged, computed, not_waited)
         return self.charged
 
 
 class Turn:
-    """The time of one request, of which `seconds` may be charged; `left` is the submission's.
+    """The time of one request, of which `seconds` may be charged; `left` is the submission's time.
 
     When they are used up, the process gets SIGALRM, which the guest turns into an exception. A
-    process that ignores it is lost. `handle` is a pidfd of the process.
+    process that ignores the signal is lost. `handle` is a pidfd of the process.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class Turn:
 
     @contextmanager
     def at_our_cost(self) -> Iterator[None]:
-        """Don't charge the grader's computing in this block; it varies with how often it looks."""
+        """Don't charge the grader's computing in this block; it depends on how often it checks."""
         begun = time.thread_time()
         try:
             yield
@@ -174,8 +174,8 @@ class Turn:
             self._watch.at_our_cost += time.thread_time() - begun
 
     def end(self) -> None:
-        """Charge the time since the last look."""
-        if self._next == _TICK:  # no look was taken: the request was too short
+        """Charge the time since the last check."""
+        if self._next == _TICK:  # the request was too short for a check
             self._left.use(min(self._watch.by_the_clock, _TICK))
         else:
             self._charge()
@@ -188,9 +188,9 @@ class Turn:
 def _computed_between(before: Processes, after: Processes) -> float:
     """CPU seconds between two states, as the better of two lower bounds.
 
-    Compared by process, the CPU time of a child that ended meanwhile is missing. Compared in total,
-    it is there once the parent has waited for the child, but a child that isn't waited for takes
-    its earlier seconds away.
+    A comparison process by process misses the CPU time of a child that ended meanwhile. A
+    comparison of totals includes it once the parent has waited for the child, but a child that
+    nobody waits for takes its earlier seconds away.
     """
     total = sum(after.computed.values()) + after.reaped
     total -= sum(before.computed.values()) + before.reaped
@@ -204,8 +204,8 @@ def _risen(before: Mapping[int, float], after: Mapping[int, float]) -> float:
 def _state(home: str, *, has_children: bool) -> str:
     """A thread's state as proc(5) lists it; one that waits for a child of its own sleeps (S).
 
-    vfork suspends a parent in the state of a wait for the disk (D) until its child ends, which a
-    student's code can put off for ever.
+    vfork leaves a parent in the disk-wait state (D) until its child ends, which student code can
+    delay forever.
     """
     state = stat_fields(home)[0]
     return "S" if state == "D" and has_children else state

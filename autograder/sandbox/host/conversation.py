@@ -38,8 +38,8 @@ __all__ = ["Conversation", "Met", "Replies", "meet_process"]
 
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _DESCRIPTOR = struct.Struct("i")
-_TICK = 0.05  # seconds between looks at the memory
-_START = 120.0  # seconds in which the process must have isolated itself
+_TICK = 0.05  # seconds between checks of the memory
+_START = 120.0  # seconds within which the process must isolate itself
 _MAX_ASKED = 100_000  # questions from one probe
 
 
@@ -97,14 +97,14 @@ class Replies:
             reply = self._ask(question)
         except ProcessLost:
             raise
-        except Exception:  # no honest probe asks a question of this form
+        except Exception:  # no honest probe asks such a question
             raise ProcessLost(_NOT_TO_ASK) from None
         self.asked.append((question, reply))
         return reply
 
 
 class Conversation:
-    """One process's end of the socket, its allowance, and why it was abandoned, if it was.
+    """Our end of one process's socket, its allowance, and why it was abandoned, if it was.
 
     `handle` is a pidfd of the process; `kill` ends it and everything that it started.
     """
@@ -145,7 +145,7 @@ class Conversation:
         """
         if self.lost is not None:
             raise self.lost
-        number = secrets.randbits(62)  # so that no reply can be sent in advance
+        number = secrets.randbits(62)  # so that a reply can't be sent in advance
         turn = Turn(self._pid, self._handle, seconds, self.left)
         answer_bytes = self.left.answer_bytes
 
@@ -193,7 +193,7 @@ class Conversation:
         send(self._connection, message, look)
 
     def _take(self, look: Callable[[], None], *, answers: bool) -> Any:
-        """Receive one message. The total is bounded, because this side stores it."""
+        """Receive one message. The total size is bounded, because this side stores it."""
         left = self.left
         most = min(MAX_MESSAGE, left.sent_bytes, *([left.answer_bytes] if answers else []))
         data = take(self._connection, most, look)
@@ -204,7 +204,7 @@ class Conversation:
     def _look(self, turn: Turn) -> None:
         """Check the clock and, at most once a tick, the memory, at the grader's cost.
 
-        Called while the process is silent, and as often while it keeps talking.
+        Called while the process is silent, and just as often while it keeps sending.
         """
         turn.look()
         if (spent := self.left.spent()) is not None:
@@ -215,7 +215,7 @@ class Conversation:
         computed = time.thread_time()
         exceeded = self._memory.exceeded()
         self.left.excuse(time.thread_time() - computed)
-        # Shared pages are slow to count, so looking takes up to a third of the time.
+        # Shared pages are slow to count, so checks may take up to a third of the time.
         ended = time.monotonic()
         self._next_look = ended + max(_TICK, 2 * (ended - begun))
         if exceeded:
@@ -227,7 +227,7 @@ class Conversation:
 
 
 def _is_same(sent: Any, expected: int | str) -> bool:
-    """Whether the sent value is exactly this one. An array would compare without a truth value."""
+    """Whether the sent value is exactly this one; `==` on an array has no truth value."""
     return type(sent) is type(expected) and bool(sent == expected)
 
 

@@ -1,4 +1,4 @@
-"""Encloses a submission's process whose death kills all its others."""
+"""Encloses the process of a submission whose death kills all its other processes."""
 
 from __future__ import annotations
 

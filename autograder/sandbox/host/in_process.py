@@ -1,7 +1,7 @@
 """Answers probes in this process: for tests, and for stock `nbgrader autograde`.
 
-Stock grading runs in the student's kernel anyway. `autograder.sandbox.host.student` has the safe
-way.
+Stock grading runs in the student's kernel anyway. `autograder.sandbox.host.student` is the safe
+alternative.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LocalStudent:
             return reply
 
         try:
-            # Encoded and decoded, so that both ways to run a task see the same values.
+            # Encoded and decoded, so that judges see the same values as from the sandbox.
             arguments = serialization.decode(serialization.encode(dict(inputs)))
             value = serialization.decode(
                 serialization.encode(call_probe(probe, self._names, arguments, record))

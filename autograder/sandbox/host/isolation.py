@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _FIRST_USER = 61_000  # as root, sandboxes run with this user id and the following ones
-_START = 60.0  # seconds that the trial of the whole chain may take
+_START = 60.0  # seconds allowed for the trial of the whole chain
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _OPTIONS = ("-s", "-P")  # of Python: ignore the user's packages and the working directory
 _ENVIRONMENT = {
@@ -100,7 +100,7 @@ def command(
         "--dev", "/dev",
         *_gpu_devices(),
         "--tmpfs", "/tmp",
-        # The folders that hold the binds lie in memory and would be writable by an ordinary user.
+        # The folders that hold the binds are in memory, and an ordinary user could write to them.
         # A file left there, such as a module on Python's path, would reach the next student.
         "--remount-ro", "/",
         "--chdir", "/tmp",
@@ -108,7 +108,7 @@ def command(
     ]
     if os.getuid() != 0:
         return ["bwrap", *binds, *inside], environment
-    # Root prepares the binds, which may lie in folders that only root can read, and is then
+    # Root prepares the binds, which may be in folders that only root can read, and is then
     # dropped: the kernel doesn't count root's processes, and root in a sandbox is still root.
     user = str(_FIRST_USER + slot)
     prepared = [

@@ -1,4 +1,4 @@
-"""Isolates submissions with bubblewrap, each in namespaces of its own."""
+"""Isolates submissions with bubblewrap, each in its own namespaces."""
 
 from __future__ import annotations
 

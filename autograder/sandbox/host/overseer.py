@@ -1,8 +1,8 @@
-"""Decides on changes of mappings' rights and on sockets that a student's processes ask for.
+"""Decides whether a student's processes may change memory protection or create sockets.
 
-The limits of a memory budget count what can be written to. Without this, a measured call could
-fill memory, make it read-only and go on with its whole budget, or store bytes in sockets.
-docs/decisions/memory_budgets.md says what else was tried.
+The limits of a memory budget count only memory that can be written to. Without this module, a
+measured call could fill memory, make it read-only and continue with its whole budget, or store
+bytes in sockets. See docs/decisions/memory_budgets.md.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from autograder.sandbox.guest.listener import OVERSEEN
 
 __all__ = ["MOST_CHANGES", "SHUT_BYTES", "Overseer", "measuring"]
 
-#: Bytes that a measured call may make read-only; generated code needs this.
+#: Bytes that a measured call may make read-only; generated code needs some.
 SHUT_BYTES = 2**20
-#: Such calls in one process's life; solved labs need under 200.
+#: Such calls allowed in one process's life; solved labs need under 200.
 MOST_CHANGES = 20_000
 
 _WRITE = 2  # PROT_WRITE
@@ -37,8 +37,8 @@ _GO_ON = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE
 class Overseer:
     """Lets a process and its descendants make the `OVERSEEN` calls, within bounds while measured.
 
-    `listener` is the descriptor from `hand_over_listener`, which this closes in the end. Processes
-    that ask too often would keep the grader busy at nobody's cost, so they are ended with `kill`.
+    `listener` is the descriptor from `hand_over_listener`, which `close` closes. Processes that ask
+    too often would keep the grader busy without being charged, so they are ended with `kill`.
     """
 
     def __init__(self, listener: int, kill: Callable[[], None]) -> None:
@@ -52,14 +52,14 @@ class Overseer:
         self._thread.start()
 
     def bound(self, read_only_bytes: int | None, *, sockets: bool = True) -> None:
-        """From here on, let the processes make only so much read-only; None for any amount.
+        """From here on, let the processes make at most this much read-only; None means any amount.
 
         `sockets` tells whether they may create sockets.
         """
         self._left, self._sockets = read_only_bytes, sockets
 
     def close(self) -> None:
-        """Stop deciding: every further change is refused."""
+        """Stop deciding; every further request is refused."""
         os.eventfd_write(self._ending, 1)
         self._thread.join()
         os.close(self._ending)
@@ -91,7 +91,7 @@ class Overseer:
             flags = 0 if error else _GO_ON
             fcntl.ioctl(self._listener, _SEND, _REPLY.pack(number, 0, error, flags))
         except FileNotFoundError:
-            return  # the process ended meanwhile
+            return  # the process has ended meanwhile
 
     def _allows(self, call: int, length: int, rights: int) -> bool:
         if call != OVERSEEN[os.uname().machine][0]:
@@ -105,9 +105,9 @@ class Overseer:
 
 @contextmanager
 def measuring(overseer: Overseer | None, processes: int = 1) -> Iterator[None]:
-    """Bound what this many processes make read-only in the block, if there is an overseer.
+    """Bound what this many processes may make read-only in the block, if there is an overseer.
 
-    Only several, which are ranks, may create sockets.
+    Only several processes, which are ranks, may create sockets.
     """
     if overseer is None:
         yield

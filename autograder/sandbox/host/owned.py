@@ -19,18 +19,18 @@ __all__ = ["as_owner", "stopped"]
 
 _Result = TypeVar("_Result")
 
-_STOP = 5.0  # seconds in which all threads must have stopped
-_TICK = 0.0005  # seconds between looks
+_STOP = 5.0  # seconds within which all threads must stop
+_TICK = 0.0005  # seconds between checks
 _SLOW = "This machine was too busy to stop your code for a moment before its memory was measured."
 _STILL = {"T", "t", "Z", "X"}  # states of threads that can't run: stopped, traced, ended
 
 
 @contextmanager
 def stopped(pids: Sequence[int]) -> Iterator[None]:
-    """Stop all threads of these processes in the block, so that nothing that is read there changes.
+    """Stop all threads of these processes in the block, so that nothing changes while it is read.
 
-    Only another process of the same user could make them go on. Raises OSError if one is gone,
-    and MachineBusy if one doesn't stop in time.
+    Only another process of the same user could resume them. Raises OSError if one is gone, and
+    MachineBusy if one doesn't stop in time.
     """
     with ExitStack() as going_on:
         for pid in pids:
@@ -64,7 +64,7 @@ def as_owner(pid: int, call: Callable[[], _Result]) -> _Result:
 
     The kernel lets a process signal another or set its limits if their real ids are equal, or with
     a capability that root lacks in most containers. Ids belong to threads, so the call runs in a
-    thread of its own: processes of that user must never be able to signal this one.
+    separate thread: processes of that user must never be able to signal this one.
     """
     if os.geteuid() != 0:
         return call()

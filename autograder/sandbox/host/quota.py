@@ -15,13 +15,13 @@ from autograder.sandbox.guest.uid import PLACES
 
 __all__ = ["Quota"]
 
-_LOOK = 0.5  # seconds between looks at the disk
+_LOOK = 0.5  # seconds between checks of the disk
 
 
 class Quota(memory.Watch):
     """Watches memory, and also a user's files if no file system of its own bounds them.
 
-    Deleted files aren't found; what a process has mapped of them counts as memory.
+    Deleted files aren't found, but if a process has mapped them, they count as memory.
     """
 
     def __init__(self, pid: int, limits: Limits, user: int, home: Path) -> None:
@@ -56,7 +56,7 @@ class Quota(memory.Watch):
 
 
 def _entries(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The entries of a folder. Raises ProcessLost if they can't be listed, and so not counted."""
+    """The entries of a folder. Raises ProcessLost if they can't be listed and counted."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:

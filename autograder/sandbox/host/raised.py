@@ -11,7 +11,7 @@ from peakmem.core.errors import RankError
 
 __all__ = ["explained", "three_texts"]
 
-# What a budget refuses besides memory, as Python reports it.
+# What a budget refuses other than memory, as Python reports it.
 _REFUSED_BESIDE = {
     ("RuntimeError", "can't start new thread"),
     ("BlockingIOError", f"[Errno {errno.EAGAIN}] {os.strerror(errno.EAGAIN)}"),

@@ -1,8 +1,8 @@
 """Measures and bounds a probe's ranks while they pause: before they start, and at the end.
 
-A probe reports when its ranks pause (`peakmem.probes.ranks`). Each rank is a process of its own, so
-its budget is set, and the bytes it has written are counted, from outside. Reports from the ranks
-decide nothing: a rank that starts too early, or never, leaves the call in doubt.
+A probe reports when its ranks pause (`peakmem.probes.ranks`). Each rank is a separate process, so
+the grader can set its budget, and count the bytes it has written, from outside. Reports from the
+ranks decide nothing: a rank that starts too early, or never, leaves the call in doubt.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from peakmem.probes import MARK, is_mark
 
 __all__ = ["Baseline", "Gate", "RankBudget"]
 
-_LAUNCHER = Budget(4 * 2**20)  # for the ranks' results that the launcher holds
-# Files that each rank opens in its launcher, and each further one than an idle rank's one
-# companion in the ranks: pipes and connections of their own, and those that later forks inherit.
+_LAUNCHER = Budget(4 * 2**20)  # for the ranks' results, which the launcher holds
+# Files that each rank opens in its launcher, and that each rank beyond two opens in the others:
+# pipes and connections, including those that later forks inherit.
 _FILES_IN_LAUNCHER, _FILES_IN_RANKS = 3, 4
 _AFTERWARDS = 2**18  # bytes that closing connections may still send
-_AROUND = 1.05  # bytes on the network for each byte written: headers and acknowledgements
+_AROUND = 1.05  # bytes on the network per byte written, for headers and acknowledgements
 _MESSAGES = 2**20  # bytes allowed in addition, for many small messages
 
 
@@ -45,7 +45,7 @@ class Baseline:
 
 
 class RankBudget:
-    """A budget for each rank, with the footprints of launcher and rank before student code."""
+    """A budget for each rank, with the launcher's and a rank's footprints before student code."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class RankBudget:
         self._budget, self._launcher, self._rank, self._places = budget, launcher, rank, places
 
     def enforce(self, launcher: int, ranks: Sequence[int]) -> list[Enforced]:
-        """Put all of them under budgets; the launcher's bounds what it could hold for its ranks."""
+        """Put all of them under budgets; the launcher's limits what it could hold for its ranks."""
         alone = _with_files(self._launcher, _FILES_IN_LAUNCHER * len(ranks))
         idle = _with_files(self._rank, _FILES_IN_RANKS * max(0, len(ranks) - 2))
         with stopped([launcher, *ranks]):
@@ -66,17 +66,17 @@ class RankBudget:
 
 
 def _with_files(prepared: Footprint, count: int) -> Footprint:
-    """The footprint with more open files, which aren't the notebook's."""
+    """The footprint with additional open files, which don't count as the notebook's."""
     return replace(prepared, open_files=prepared.open_files + count)
 
 
 class Gate:
     """Replies to a probe with `world` ranks, which are the children of process `pid`.
 
-    Between the probe's two marks, `rank_sent_bytes` counts what each rank wrote to files, pipes and
-    connections, `rank_held_bytes` by how much the memory of each grew, and `traffic_bytes` what all
-    sent over the submission's own network (None without such a network). `doubt` says why neither
-    these nor a budget prove anything.
+    Between the probe's two marks, `rank_sent_bytes` counts the bytes that each rank wrote to files,
+    pipes and connections, `rank_held_bytes` the growth of each rank's memory, and `traffic_bytes`
+    the bytes that all ranks sent over the submission's own network (None without one). `doubt` says
+    why neither these figures nor a budget prove anything.
     """
 
     def __init__(self, pid: int, world: int, budget: RankBudget | None = None) -> None:
@@ -95,7 +95,7 @@ class Gate:
         self.traffic_bytes: int | None = None
 
     def reply(self, question: Any) -> None:
-        """Act on a mark. Raises LookupError for any other question, and for a mark too many."""
+        """Act on a mark. Raises LookupError for any other question, or for too many marks."""
         expected, step = next(self._steps, ("", None))
         if step is None or not is_mark(question) or question[MARK] != expected:
             raise LookupError(f"expected the mark {expected!r} of a probe, but got {question!r}")
@@ -126,7 +126,7 @@ class Gate:
             self.doubt = self.doubt or _UNWRITTEN
 
     def close(self) -> None:
-        """Lift the launcher's budget, and doubt a call that went on sending after its end.
+        """Lift the launcher's budget, and doubt a call that kept sending after its end.
 
         Raises OSError if the process is gone.
         """

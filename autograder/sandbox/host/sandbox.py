@@ -1,7 +1,7 @@
 """Runs a student's cells and probes in isolation.
 
 A backend decides what students' code sees: Python and the course's library, read-only, and no
-network, home, gradebook, other submissions, solutions or tasks. A process prepared in there
+network, home, gradebook, other submissions, solutions or tasks. A prepared process inside
 (`guest/server.py`) is forked for each submission, and each fork isolates itself.
 """
 
@@ -31,11 +31,11 @@ __all__ = ["EVERYTHING", "Sandbox"]
 #: The modules that notebooks of the course's own labs may import.
 EVERYTHING = ("torch", "torch._dynamo", "matplotlib.pyplot", "tqdm.auto")
 
-_START = 120.0  # seconds that the preparation may take
+_START = 120.0  # seconds allowed for the preparation
 _GUEST = ("-m", "autograder.sandbox.guest.server")
 
 # Fixed thresholds: glibc's adaptive ones grow with use, and freed tensors would then stay on the
-# heap, where a budget counts them. One heap for all threads: each further one would map 64 MiB.
+# heap, where a budget counts them. One heap for all threads, because each further one maps 64 MiB.
 _FREED_AT_ONCE = {
     "MALLOC_MMAP_THRESHOLD_": str(64 * 1024),
     "MALLOC_TRIM_THRESHOLD_": str(64 * 1024),
@@ -46,17 +46,17 @@ _FREED_AT_ONCE = {
 class Sandbox:
     """One prepared process. `open()` forks it into a `SandboxStudent`, one at a time.
 
-    It starts in the background until the first use. A fork takes a while to isolate itself, so
-    `make_ready()` starts the next student's in advance.
+    It starts in the background. A fork takes a while to isolate itself, so `make_ready()` starts
+    the next student's in advance.
 
     `hides` are modules that students must not import. `slot` distinguishes sandboxes that run at
-    the same time: each keeps to one processor, and as root each gets an unprivileged user of its
-    own. `backend` is the way to isolate submissions. `files`, by relative path, are readable in the
+    the same time: each keeps to one processor, and as root each gets its own unprivileged user.
+    `backend` is the way to isolate submissions. `files`, by relative path, are readable in the
     working directory, from which modules can then be imported. `measured=False` turns budgets off
     and lets processes keep freed memory, which is faster for labs without measured tasks. With
-    `ranks`, students' processes may start others that talk to each other; a function is asked once
-    the prepared process has started, for an answer that takes long. `preload` are modules that
-    students' code needn't wait for.
+    `ranks`, students' processes may start others that talk to each other; if the answer takes long
+    to find, `ranks` can be a function, called once the prepared process has started. `preload` are
+    modules to import in advance, so that students' code needn't wait for them.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Sandbox:
             self._next = self._next or self._fork()
 
     def part_with(self, student: SandboxStudent) -> None:
-        """Kill a student's process. If the backend allows it, only `open` waits for its end.
+        """Kill a student's process. If the backend allows it, only `open` waits for it to end.
 
         The system takes a while to end it, and answers are judged meanwhile.
         """
@@ -239,8 +239,8 @@ class Sandbox:
 def _processor(slot: int) -> int:
     """The processor for a slot, so that a busy slot doesn't slow down the others.
 
-    A grader's slots use different processors as far as there are enough, and several graders start
-    at different ones.
+    A grader's slots use different processors if there are enough, and several graders start at
+    different ones.
     """
     there = sorted(os.sched_getaffinity(0))
     controller = multiprocessing.parent_process()

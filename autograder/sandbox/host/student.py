@@ -1,6 +1,6 @@
 """Controls one submission's process in the sandbox from the trusted side: runs cells and probes.
 
-Long because every exchange with a process, measured or not, goes through this one object.
+Long because every exchange with a process, measured or not, goes through this one class.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from autograder.sandbox.host.rank_gate import Baseline, Gate, RankBudget
 
 __all__ = ["NO_BUDGETS", "SandboxStudent"]
 
-_END = 30.0  # seconds that killing may take
+_END = 30.0  # seconds allowed for killing
 _TRIAL_BYTES = 16 * 2**20
 _KERNEL_BYTES = 256 * 2**20  # a control group's share for memory that no process maps
 
@@ -83,7 +83,7 @@ class SandboxStudent:
         return enclosed(self._pid, limits.memory_bytes + room, limits.processes)
 
     def _tries_a_budget(self) -> bool:
-        """Whether the kernel enforces a budget on the process, in which no student code ran yet."""
+        """Whether the kernel enforces a budget on this process, tried before student code runs."""
         if self._enclosure.demands is not None and self._overseer is None:
             return False
         try:
@@ -146,7 +146,7 @@ class SandboxStudent:
     def place(self, files: Mapping[str, bytes]) -> None:
         """Write files, by relative path, into the working directory, before any code runs.
 
-        Existing files stay. Raises IsolationError if the files can't be written.
+        Existing files aren't replaced. Raises IsolationError if the files can't be written.
         """
         for path, data in files.items():
             try:
@@ -164,7 +164,8 @@ class SandboxStudent:
         """Run one cell and return its outputs as sent. Raises ProcessLost if the process is lost.
 
         `keep` maps names of states to variables. Each state keeps its variables as they are after
-        this cell, unless an earlier cell gave them to it. A `watched` cell's conversions are seen.
+        this cell, unless an earlier cell has set them in it. A `watched` cell is compiled so that
+        its conversions can be refused.
         """
         reply = self._request({"cell": source, "keep": dict(keep or {}), "watched": watched})
         outputs = reply.get("outputs")
@@ -206,12 +207,12 @@ class SandboxStudent:
             metered, _ = self._run(call)
             return replace(metered, memory="refused")
         if answer.lost is not None:
-            return answer  # it shows neither
+            return answer  # neither is visible in it
         raised = answer.raised and explained(*answer.raised)
         return replace(answer, raised=raised, memory="within", doubt=doubt)
 
     def _run_within(self, budget: Budget, call: Call) -> tuple[Answer, bool, str]:
-        """Run a probe under a budget; return its answer, whether memory was refused, any doubt."""
+        """Run a probe under a budget; return the answer, whether memory was refused, any doubt."""
         try:
             self._settle(shut=True)
             bare = replace(call, inputs={**call.inputs, "metered": False})
@@ -244,7 +245,7 @@ class SandboxStudent:
         return answer, refused, answer.doubt
 
     def _settle(self, try_bytes: int = 0, *, shut: bool) -> dict[str, Any]:
-        """Have the process prepare for a budget, or go on without one if `shut` is false."""
+        """Make the process prepare for a budget, or continue without one if `shut` is false."""
         return self._request({"settle": try_bytes, "shut": shut})
 
     def _request(
@@ -276,7 +277,7 @@ class SandboxStudent:
     def _ask_for(self, call: Call, replies: Replies) -> tuple[Answer, bool]:
         try:
             reply = self._request(call.request(), call.seconds, replies)
-            if not self._enclosure.is_same():  # so its peak memory isn't the same either
+            if not self._enclosure.is_same():  # so its peak memory isn't that of the call
                 raise ProcessLost(_ANOTHER)
         except ProcessLost as error:
             lost = str(self._conversation.give_up(error))
@@ -298,7 +299,7 @@ class SandboxStudent:
         Raises IsolationError if something of it remains.
         """
         self.kill()
-        # Process 1 of a namespace ends after all others in it, which takes a fork bomb a moment.
+        # Process 1 of a namespace ends after all others in it, which takes a while for a fork bomb.
         select.select([self._handle], [], [], _END)
         os.close(self._handle)
         if self._overseer is not None:

@@ -17,13 +17,13 @@ _SHORT = "/tmp"
 def shorten() -> None:
     """Give the folder of temporary files a short name if its own is too long for sockets.
 
-    The files stay where TMPDIR says: the short name is a link, removed when this process ends.
+    The files stay in TMPDIR; the short name is a link, removed when this process ends.
     """
     given = tempfile.gettempdir()
     if len(os.fsencode(given)) <= _LONGEST:
         return
     folder = Path(tempfile.mkdtemp(prefix="autograder-", dir=_SHORT))
-    folder.chmod(0o711)  # other users find submissions' files through it
+    folder.chmod(0o711)  # other users reach submissions' files through it
     link = folder / "t"
     link.symlink_to(given)
     atexit.register(_remove, link, os.getpid())

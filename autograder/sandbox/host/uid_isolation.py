@@ -1,10 +1,10 @@
-"""Isolates submissions by a user id each, on machines that refuse namespaces.
+"""Isolates each submission under its own user id, on machines that refuse namespaces.
 
-Containers of learning platforms refuse namespaces, but let the grader be root. Each submission gets
-a unique user id. Whatever that user must not read has to be readable by root alone, which the
+Learning platforms' containers refuse namespaces, but let the grader be root. Each submission gets a
+unique user id. Anything that this user must not read has to be readable only by root, which the
 grader checks as such a user before anything runs. The library is a copy without the modules that
-hold a lab's answers. This way is weaker than namespaces (see docs/threat_model.md), so every result
-carries `NOTE`.
+hold a lab's answers. This isolation is weaker than namespaces (see docs/threat_model.md), so every
+result carries `NOTE`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NOTE = (
 
 _GRADER = Path(__file__).parents[2]
 _HOMES = "homes"  # the submissions' homes, below the sandbox's own folder
-_END = 40.0  # seconds that the guard may take to end everything
+_END = 40.0  # seconds allowed for the guard to end everything
 _PROGRAMS = {"find": "findutils", "rm": "coreutils"}
 
 # The whole chain around an empty program: a fork confines itself and reports.
@@ -71,9 +71,9 @@ print(said if said[1:] != "in" else "in" if last == "clean" else last)
 
 @dataclass(frozen=True)
 class UserIds:
-    """Each submission runs as a user of its own, whose processes a guard ends.
+    """Each submission runs as its own user, whose processes a guard ends.
 
-    Only root may be able to read `secret_paths`.
+    `secret_paths` must be readable only by root.
     """
 
     secret_paths: tuple[Path, ...] = ()
@@ -119,7 +119,7 @@ class UserIds:
 
 
 class UserEnclosure:
-    """A process with a user of its own, ended by a guard on a leash."""
+    """A process with its own user, ended by a guard that this side controls through a socket."""
 
     def __init__(
         self,
@@ -145,8 +145,8 @@ class UserEnclosure:
         return [str(self.home), *filter(os.path.isdir, PLACES)]
 
     def is_same(self) -> bool:
-        # The kernel keeps this file root's for a process that gave up root, until the process
-        # starts another program, whose memory isn't what the budget was set for.
+        # This file of a process that gave up root stays owned by root until the process starts
+        # another program, whose memory isn't what the budget was set for.
         try:
             return Path(f"/proc/{self._pid}/clear_refs").stat().st_uid == 0
         except OSError:
@@ -174,7 +174,7 @@ class UserEnclosure:
 
 
 def missing_layers(secret_paths: Iterable[Path] = ()) -> list[str]:
-    """Return a sentence for each requirement of this way that the machine doesn't meet."""
+    """Return a sentence for each requirement of this isolation that the machine doesn't meet."""
     if sys.platform != "linux":
         return ["A user id for each submission needs Linux."]
     if os.getuid() != 0:

@@ -15,7 +15,7 @@ __all__ = ["draw_user", "readable_by"]
 
 # User ids unlikely to be in use; the second range is for containers that have only 65536.
 _RANGES = ((1_900_000_000, 2_000_000_000), (61_184, 65_500))
-_SLOTS = 64  # graders at one time on one machine
+_SLOTS = 64  # graders that may run at the same time on one machine
 
 
 def draw_user(slot: int) -> int:

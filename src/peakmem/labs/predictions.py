@@ -1,4 +1,4 @@
-"""Measurements wait for the student's prediction, so that Run All doesn't give them away."""
+"""Holds measurements back until the student predicts, so that Run All doesn't give them away."""
 
 from __future__ import annotations
 

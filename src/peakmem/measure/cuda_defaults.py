@@ -1,4 +1,4 @@
-"""CUDA's defaults for a trace on the CPU: functions and optimizers take the paths of CUDA."""
+"""CUDA's defaults for a trace on the CPU: functions and optimizers take CUDA's code paths."""
 
 from __future__ import annotations
 

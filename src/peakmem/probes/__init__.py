@@ -1,13 +1,14 @@
 """Probes: plain functions that call a student's function and return plain data.
 
 `peakmem.probes.labNN` has one probe for each exercise. The grader runs it in the student's process
-on inputs of its own choice, and judges the answers elsewhere. Students have the same file and may
-run it themselves, so a probe contains no secrets and no correct answers.
+on inputs that the grader chooses, and judges the answers elsewhere. Students have the same file and
+may run it themselves, so a probe contains no secrets and no correct answers.
 
-A probe is `probe(student, **inputs)`: `student.name` is the student's function of that name. A
-probe that needs a reply from the grader while it runs also takes `ask`: `ask(question)` returns the
-grader's reply; both are plain data. A probe that measures memory takes `metered`: False makes the
-call without a meter, under a budget that the grader has set in the kernel.
+A probe is called as `probe(student, **inputs)`, where `student.name` is the student's function of
+that name. A probe that needs replies from the grader while it runs also takes `ask`:
+`ask(question)` returns the grader's reply; both are plain data. A probe that measures memory takes
+`metered`; if it is False, the call runs without a meter, under a budget that the grader has set in
+the kernel.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ __all__ = [
     "set_aside_for_good",
 ]
 
-MARK = "ranks"  # key of a probe's reports that its ranks are waiting: "ready", then "done"
+MARK = "ranks"  # key of reports that ranks are waiting, with the value "ready", then "done"
 _ATOMS = {bool, int, float, str, type(None)}  # immutable plain data
 
 Calls = Sequence[Sequence[Any]]  # the arguments of each call
@@ -111,7 +112,7 @@ def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, .
         value = function(*arguments)
         if type(value) not in _ATOMS:
             value = _numbers(value)
-            serialization.encode(value)  # one answer that cannot be sent must not spoil the others
+            serialization.encode(value)  # an answer that can't be sent must not spoil the others
     except Exception as error:
         return ("raised", raised_type(error), str(error)[:500])
     for index, state in before.items():
@@ -121,11 +122,11 @@ def _outcome(function: Callable[..., Any], arguments: list[Any]) -> tuple[Any, .
 
 
 def _state(argument: Any) -> bytes:
-    """Return bytes that differ once a function has written into the argument."""
+    """Return bytes that change if a function writes into the argument."""
     try:
         return serialization.encode(_attributes(argument))
     except (serialization.PlainError, TypeError, RecursionError):
-        return b""  # it was plain data, so something else was put into it
+        return b""  # the argument was plain data, so the function changed it
 
 
 def _attributes(value: Any) -> Any:
@@ -136,7 +137,7 @@ def _attributes(value: Any) -> Any:
 
 
 def as_sent(value: Any) -> Any:
-    """Return a student's value as the grader gets it: as plain data.
+    """Return a student's value in the form in which the grader receives it: as plain data.
 
     >>> as_sent((np.float32(0.5), {np.int64(3)}))
     (0.5, {3})
@@ -147,7 +148,7 @@ def as_sent(value: Any) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    """Return the value with tensors of any device as arrays, and 0-dimensional ones as numbers."""
+    """Return the value with tensors on any device as arrays, and 0-dimensional ones as numbers."""
     if isinstance(value, dict):
         return {key: _numbers(part) for key, part in value.items()}
     if type(value) in (list, tuple):
@@ -164,8 +165,8 @@ _aside_for_good = False
 def set_aside_for_good() -> None:
     """Free garbage, and hide all other objects from the collector in this process and its forks.
 
-    That it was done is remembered here: asked whether it hides objects, the collector counts them,
-    which takes 60 ms once torch is loaded.
+    A flag in this module remembers the call, because asking the collector takes 60 ms once torch is
+    loaded: it counts all hidden objects.
     """
     global _aside_for_good
     gc.collect()
@@ -177,10 +178,10 @@ def set_aside_for_good() -> None:
 def earlier_objects_set_aside() -> Iterator[None]:
     """Hide all existing objects from Python's garbage collector until the block ends.
 
-    Older garbage must not be freed while the process is measured. And collecting only the block's
-    own garbage is quick, but traversing all of torch's objects takes a tenth of a second. After
-    `set_aside_for_good`, older garbage is freed first instead: the end of the block would bring
-    all objects back, for every later collection.
+    Older garbage must not be freed while the process is measured. Besides, collecting only the
+    block's own garbage is quick, whereas traversing all of torch's objects takes a tenth of a
+    second. After `set_aside_for_good`, this frees older garbage first and hides nothing, because
+    the end of the block would make all hidden objects visible again to every later collection.
 
     >>> with earlier_objects_set_aside():
     ...     gc.get_freeze_count() > 0
@@ -200,7 +201,7 @@ def earlier_objects_set_aside() -> Iterator[None]:
 def call_probe(
     probe: str, names: Mapping[str, Any], inputs: Mapping[str, Any], ask: Callable[[Any], Any]
 ) -> Any:
-    """Call the probe `module:function` on a student's names; pass `ask` only if it takes one."""
+    """Call the probe `module:function` on a student's names, with `ask` if the probe takes it."""
     module, _, function = probe.partition(":")
     target = getattr(importlib.import_module(module), function)
     extra = {"ask": ask} if "ask" in inspect.signature(target).parameters else {}
@@ -219,8 +220,8 @@ def is_mark(question: Any) -> bool:
 def is_refusal(error: BaseException) -> bool:
     """Whether an exception means that memory was exhausted.
 
-    torch raises a RuntimeError for that, as for most errors, and only its text distinguishes it.
-    Its library of primitives, which computes GELU, doesn't say why it couldn't make one.
+    torch raises a RuntimeError, as for most errors, so only the text distinguishes it. oneDNN,
+    which computes GELU, only says that it couldn't create a primitive, not why.
 
     >>> is_refusal(MemoryError()), is_refusal(RuntimeError("can't allocate memory: ..."))
     (True, True)
@@ -232,7 +233,7 @@ def is_refusal(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     if isinstance(error, RankError) and error.kind in ("", "MemoryError"):
-        return True  # a rank dies of it in a thread that is not Python's
+        return True  # exhausted memory in a native thread aborts the rank
     if isinstance(error, RuntimeError):
         return any(
             sign in str(error)
@@ -271,7 +272,7 @@ def is_unwritten(error: BaseException) -> bool:
 
 
 def raised_type(error: BaseException) -> str:
-    """Return the name of an exception's type; of a class that a student made, its base's.
+    """Return the name of an exception's type, or of its base if a student defined the class.
 
     >>> class UnknownScheme(ValueError): pass
     >>> raised_type(UnknownScheme()), raised_type(KeyError())
@@ -288,12 +289,12 @@ def _is_imported(one: type) -> bool:
 
 
 def _kind(error: BaseException) -> str:
-    """The name of an exception's type; RuntimeError, its base, if torch lacks an operation."""
+    """The name of an exception's type; RuntimeError, the base, if torch lacks an operation."""
     if isinstance(error, NotImplementedError) and not is_unwritten(error):
         return RuntimeError.__name__
     return type(error).__name__
 
 
 def _is_cell(filename: str) -> bool:
-    # IPython names a cell <ipython-input-...>, ipykernel /tmp/ipykernel_..., exec <string>.
+    # IPython calls a cell's file <ipython-input-...>, ipykernel /tmp/ipykernel_..., exec <string>.
     return filename.startswith("<") or "ipykernel_" in filename

@@ -1,12 +1,13 @@
-"""Refuses conversions between bits and small floats, by the values that a student's code handles.
+"""Refuses conversions between bits and small floats, by checking values while the code runs.
 
 Three exercises of lab 1 take a number's bits apart with arithmetic. Source text doesn't show every
 way to have a library do that: `np.sqrt(np.int16(1)).dtype` is float32, and "{}f".format("<") is a
-format of `struct`. So their cells are compiled by `Watching`, which passes each call, operation and
-store through a function of this module. These do nothing unless `refused` is active.
+format of `struct`. So the cells of these exercises are rewritten by `Watching`, which passes each
+call, operation and store through a function of this module. The functions do nothing unless
+`refused` is active.
 
-Like all guards in the student's process, it stops students who follow the other rules; code that
-looks for this module can switch it off.
+Like all guards in the student's process, this one stops only students who follow the other rules;
+code that looks for this module can switch it off.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ class NotAllowed(PeakmemError):
     """The code had a library convert between bits and a 16- or 32-bit float."""
 
 
-_found: list[str] | None = None  # while `refused` is active: what was refused
+_found: list[str] | None = None  # what was refused while `refused` is active
 
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """Raise NotAllowed at each conversion in this block, and at its end if one was caught.
+    """Raise NotAllowed at each conversion in this block, and again at its end if code caught it.
 
     >>> names = {"kind": np.sqrt(np.int16(1)).dtype}
     >>> exec(compiled("def rounded(x): return kind.type(x)"), names)
@@ -77,7 +78,7 @@ def _refuse(kind: str) -> None:
 def _call(function: Any, /, *arguments: Any, **options: Any) -> Any:
     __tracebackhide__ = True  # keeps this frame out of IPython's tracebacks
     if not options and _NUMBERS.issuperset(map(type, arguments)) and _has_no_state(function):
-        result = function(*arguments)  # most calls: a number made of numbers is no conversion
+        result = function(*arguments)  # most calls: a number made from numbers isn't a conversion
         if _found is not None and type(result) not in _NUMBERS:
             _refuse_if(_used_beforehand(function, [*arguments], {}))
             _refuse_if(_made(function, [*arguments], result))
@@ -95,14 +96,14 @@ def _call(function: Any, /, *arguments: Any, **options: Any) -> Any:
 
 
 def _has_no_state(function: Any) -> bool:
-    """Whether this is a function or class, and no method of an array or another such object."""
+    """Whether this is a function or a class, rather than a method of an array or another object."""
     if isinstance(function, BuiltinFunctionType):
         return isinstance(function.__self__, ModuleType)
     return type(function) in (FunctionType, type, ABCMeta)
 
 
 def _passed_on(value: Any) -> Any:
-    """A built-in function that another one is to call, as `map` does, with its calls watched."""
+    """A built-in function, wrapped so that calls of it by others such as `map` are watched."""
     return partial(_call, value) if isinstance(value, BuiltinFunctionType) else value
 
 
@@ -118,7 +119,7 @@ def _operate(name: str, left: Any, right: Any) -> Any:
 
 
 def _store(target: Any) -> Any:
-    """The array that an item is stored in."""
+    """Return the array that an item is stored in."""
     _refuse_if(_small(target) if isinstance(target, np.ndarray) else "")
     return target
 
@@ -139,12 +140,12 @@ _HELPERS = {f"<{f.__name__}>": f for f in (_call, _operate, _store, _set_dtype)}
 # What counts as a conversion.
 
 _NUMBERS = frozenset({bool, int, float, Fraction})
-# These ask about types, or describe them.
+# These functions query or describe types.
 _QUESTIONS = (
     *(isinstance, issubclass, type, repr, str, print, hasattr, getattr, id, len, format),
     *(np.issubdtype, np.finfo, np.dtype, np.can_cast),
 )
-_QUESTION_IDS = frozenset(map(id, _QUESTIONS))  # a student's object may say that it equals one
+_QUESTION_IDS = frozenset(map(id, _QUESTIONS))  # a student's object may claim to equal one
 
 
 def _asks(function: Any) -> bool:
@@ -152,7 +153,7 @@ def _asks(function: Any) -> bool:
 
 
 def _used_beforehand(function: Any, values: list[Any], options: dict[str, Any]) -> str:
-    """The kind of small float that a call names by a type, or by a code."""
+    """The kind of small float that a call names by a type or by a format code."""
     if _asks(function):
         return ""
     owner = getattr(function, "__self__", None)
@@ -167,7 +168,7 @@ def _used_beforehand(function: Any, values: list[Any], options: dict[str, Any]) 
 
 
 def _coded(function: Any, owner: Any, values: list[Any]) -> str:
-    """The format with a small float that a function of `struct`, or a view, goes by."""
+    """The format with a small float that a `struct` function or a view uses."""
     if _is_of_struct(function) and values:
         code = values[0].decode() if isinstance(values[0], bytes) else values[0]
         return _code(code) if isinstance(code, str) else ""
@@ -179,7 +180,7 @@ def _is_of_struct(function: Any) -> bool:
 
 
 def _made(function: Any, values: list[Any], result: Any) -> str:
-    """The kind of small float that a call made of something else, or something else of it."""
+    """The kind of small float that a call converted to or from something else."""
     if _asks(function):
         return ""
     used = [getattr(function, "__self__", None), *values]
@@ -187,10 +188,10 @@ def _made(function: Any, values: list[Any], result: Any) -> str:
         value for value in used if isinstance(value, (np.ndarray, np.generic)) and _small(value)
     ]
     if not small:
-        # A ufunc on small integers computes in small floats: slips of honest code, not casts.
+        # A ufunc on small integers computes in small floats: in honest code, an accident.
         return _format(result) or ("" if isinstance(function, np.ufunc) else _small(result))
     if _is_of_struct(function):
-        return ""  # its code has told
+        return ""  # its format code has been checked
     raw = isinstance(result, (bytes, bytearray, memoryview)) or function == int.from_bytes
     if isinstance(result, (np.ndarray, np.generic)) and result.dtype.kind in "biuSV":
         raw = any(result.nbytes == value.nbytes for value in small) and result.dtype.kind != "b"
@@ -199,7 +200,7 @@ def _made(function: Any, values: list[Any], result: Any) -> str:
 
 
 def _format(value: Any) -> str:
-    """The format of a Struct, an array or a view, if it has small floats."""
+    """The format of a Struct, an array or a view, if it contains small floats."""
     if isinstance(value, (struct.Struct, memoryview)):
         return _code(value.format)
     return _code(value.typecode) if isinstance(value, array.array) else ""
@@ -210,10 +211,10 @@ def _code(code: str) -> str:
 
 
 def _small(value: Any) -> str:
-    """The name of the small float type that a value has, or is; empty if it is another."""
+    """The name of the small float type that a value has, or that it is; empty if there is none."""
     if isinstance(value, type):
         if getattr(value, "_type_", None) == "f":
-            return value.__name__  # of ctypes
+            return value.__name__  # a type of ctypes
         if not issubclass(value, np.generic) or value.__subclasses__():
             return ""
         value = np.dtype(value)
@@ -229,7 +230,7 @@ def _small(value: Any) -> str:
     return _name(base) if is_small else ""
 
 
-@cache  # numpy makes the name anew each time
+@cache  # numpy builds the name on every access
 def _name(dtype: np.dtype[Any]) -> str:
     return dtype.name
 
@@ -237,7 +238,7 @@ def _name(dtype: np.dtype[Any]) -> str:
 class Watching(ast.NodeTransformer):
     """Rewrites a cell so that its calls, operations and stores pass through this module."""
 
-    # These look at the frame that calls them.
+    # These inspect their caller's frame.
     _BY_FRAME = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "exec"})
 
     def __init__(self) -> None:
@@ -260,7 +261,7 @@ class Watching(ast.NodeTransformer):
             or isinstance(node.left, ast.Constant)
             or isinstance(node.right, ast.Constant)
         ):
-            return node  # a constant isn't converted: it is half a gap, say
+            return node  # a constant isn't a conversion: it may be half a gap, say
         text = ast.copy_location(ast.Constant(name), node)
         call = ast.Call(_helper(_operate, node), [text, node.left, node.right], [])
         return ast.copy_location(call, node)
@@ -275,7 +276,7 @@ class Watching(ast.NodeTransformer):
         return node
 
 
-_MOST_FRAMES = 2_500  # each call takes two, and Python's own limit is 1,000
+_MOST_FRAMES = 2_500  # a watched call takes two, and Python's default limit is 1,000
 _OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv"}
 
 

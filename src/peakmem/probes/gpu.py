@@ -1,4 +1,4 @@
-"""Helpers of probes that time a GPU: require one, and read its own clock."""
+"""Helpers for probes that time a GPU: require one, and read its own clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def require_gpu(what: str) -> None:
 def gpu_seconds(work: Callable[[], object], *, repeats: int = 5, warm_ups: int = 1) -> float:
     """Return the median seconds of a call, by the GPU's clock, after warm-up calls.
 
-    The time includes all work that the call starts, on other streams too.
+    The time includes all work that the call starts, even on other streams.
     """
     for _ in range(warm_ups):
         work()

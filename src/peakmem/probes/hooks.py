@@ -12,9 +12,9 @@ _OF_MODULES = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_
 
 
 def hooks_on(*models: Module) -> int:
-    """Return the number of hooks on models' modules and parameters, and of those for all modules.
+    """Return the number of hooks on the models' modules and parameters, plus global module hooks.
 
-    Without models, returns the number of hooks for all modules.
+    Without models, returns only the number of global module hooks.
     """
     modules = [module for model in models for module in model.modules()]
     parameters = [parameter for model in models for parameter in model.parameters()]

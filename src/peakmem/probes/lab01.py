@@ -54,8 +54,8 @@ format_limits = calling("format_limits")  # (exponent_bits, mantissa_bits)
 def to_bf16(student: Namespace, calls: Calls) -> Outcomes:
     """Call `to_bf16(x)` for each of `calls`; x is a float32 array.
 
-    Integer arrays whose values fit in 16 bits are returned as uint16: most answers are int64, which
-    is four times as much to send and to store.
+    Integer arrays whose values fit in 16 bits are returned as uint16, because most answers are
+    int64, which would take four times as many bytes to send and store.
     """
     return [tuple(map(_in_16_bits, outcome)) for outcome in call_each(student.to_bf16, calls)]
 
@@ -79,8 +79,8 @@ update_lost = calling("update_lost")  # (param, update, exponent_bits, mantissa_
 def careful_sum(student: Namespace, arrays: Sequence[NDArray[np.float16]]) -> list[dict[str, Any]]:
     """Let the student sum each array; return the outcome and all additions.
 
-    For each array: `outcome` as `call_each` gives it, and `additions`, a float16 array of shape
-    (number of calls, 2) with the arguments of each call of `add`.
+    There is one dict per array: `outcome`, as `call_each` gives it, and `additions`, a float16
+    array of shape (number of calls, 2) with the arguments of each call of `add`.
     """
     function = student.careful_sum
     answers = []
@@ -114,7 +114,7 @@ class Float16Adder:
                     f"add cannot take {argument!r}: it is not an element of x, not a sum that add "
                     "returned, not the negative of one, and not 0"
                 )
-        exact = pair[0] + pair[1]  # two float16 numbers add up exactly in 64 bits
+        exact = pair[0] + pair[1]  # exact: float64 holds any sum of two float16 numbers
         rounds_to_inf = abs(exact) >= 65520
         total = math.copysign(math.inf, exact) if rounds_to_inf else float(np.float16(exact))
         self._pairs.append(pair)
@@ -152,7 +152,7 @@ def keep_halves(
 
     def load(i: int) -> torch.Tensor:
         loaded.append(i)
-        bits = torch.arange(numbers, dtype=torch.int32)  # all in place: no temporary
+        bits = torch.arange(numbers, dtype=torch.int32)  # in place, without temporaries
         bits.mul_(3137).bitwise_and_(2**19 - 1).mul_(4093).add_(halves_offset(seed, i))
         values = bits.bitwise_and_(2**25 - 1).add_(0x3F000000).view(torch.float32)
         values[1::2].neg_()
@@ -168,7 +168,7 @@ def keep_halves(
 
 
 def halves_offset(seed: int, i: int) -> int:
-    """Return what distinguishes tensor i of this seed in `keep_halves`, below $2^{25}$."""
+    """Return a number below $2^{25}$ that distinguishes tensor i of this seed in `keep_halves`."""
     return (1000 * seed + i) * 12_820_317 % 2**25
 
 

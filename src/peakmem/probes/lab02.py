@@ -29,7 +29,7 @@ __all__ = [
     "weight_bytes",
 ]
 
-LEAK_LAYERS = 4  # linear layers of the model of find_the_leak
+LEAK_LAYERS = 4  # linear layers of find_the_leak's model
 
 
 weight_bytes = calling("weight_bytes")  # (n_params, dtype)
@@ -39,8 +39,8 @@ gpt_parameters = calling("gpt_parameters")  # (n_layers, d_model[, vocab, contex
 def inconsistent_rows(student: Namespace, calls: Calls) -> Outcomes:
     """Call `inconsistent_rows(table)` for each of `calls`.
 
-    The names are returned as a list, whatever collection the student returned. A string stays as it
-    is, because it is one name.
+    Whatever collection the student returns becomes a list of names. A string is returned unchanged,
+    because it is a single name.
     """
     function = student.inconsistent_rows
 
@@ -67,7 +67,7 @@ live_bytes = calling("live_bytes")  # (tensors, n_steps)
 def largest_batch(student: Namespace, calls: Calls) -> Outcomes:
     """Call `largest_batch(seq, shape, budget_bytes)` for each of `calls`.
 
-    The shape travels as a dict, and the student gets an object with its items as attributes.
+    The shape arrives as a dict, and the student gets an object with its items as attributes.
     """
     given = [(seq, SimpleNamespace(**shape), budget_bytes) for seq, shape, budget_bytes in calls]
     return call_each(student.largest_batch, given)
@@ -76,8 +76,8 @@ def largest_batch(student: Namespace, calls: Calls) -> Outcomes:
 def predict_training(student: Namespace, calls: Calls) -> Outcomes:
     """Call `predict_training(shape, batch, seq)` for each of `calls`.
 
-    The shape travels as a dict, and the student gets an object with its items as attributes. A
-    function that runs a model raises RuntimeError.
+    The shape arrives as a dict, and the student gets an object with its items as attributes.
+    Running a model raises RuntimeError.
     """
     given = [(SimpleNamespace(**shape), batch, seq) for shape, batch, seq in calls]
     with no_model_runs():
@@ -86,7 +86,7 @@ def predict_training(student: Namespace, calls: Calls) -> Outcomes:
 
 def no_model_runs() -> AbstractContextManager[None]:
     """Return a context in which operators of a language model raise RuntimeError."""
-    from peakmem.probes.own_work import refusing_operators  # loads torch, which judges do without
+    from peakmem.probes.own_work import refusing_operators  # loads torch, which judges don't need
 
     because = "is part of running a model: work the bytes out from its shape"
     return refusing_operators("mm", "embedding", "backward", because=because)
@@ -103,15 +103,15 @@ def evaluate_batches(
 ) -> dict[str, Any]:
     """Return a report on `function(model, batches)`, while its result is alive.
 
-    The model is an MLP with four layers of `width`; `batches` generates `count` batches, of at most
+    The model is an MLP with four layers of `width`; `batches` generates `count` batches of at most
     $2^{16}$ inputs each. Parameters and inputs are scattered around 0. They are the same for the
     same seed, and exact in float32, so that a judge can compute them without torch.
 
-    A second call gets the model in evaluation mode with its first weight frozen, and the first
-    batch alone: `again` is its loss, `evaluation` tells whether the mode is still the same, and
-    `frozen` whether that weight alone still is frozen.
+    A second call gets the model in evaluation mode with its first weight frozen, and only the first
+    batch: `again` is its loss, `evaluation` tells whether the mode is unchanged, and `frozen`
+    whether only that weight is still frozen.
     """
-    import torch  # here, so that the other probes of this lab load no torch
+    import torch  # late, so that this lab's other probes don't load torch
     from torch import nn
 
     def scattered(count: int, number: int) -> torch.Tensor:
@@ -135,7 +135,7 @@ def evaluate_batches(
     result = function(model, batches(count))
     losses = [torch.as_tensor(loss).detach().item() for loss in result]
     records = torch.is_grad_enabled()
-    torch.set_grad_enabled(True)  # no later call suffers from it
+    torch.set_grad_enabled(True)  # in case the function switched it off
     report = {
         "losses": losses,
         "gradients": sum(parameter.grad is not None for parameter in model.parameters()),
@@ -155,7 +155,7 @@ def evaluate_batches(
 
 
 def scatter_offset(seed: int, number: int) -> int:
-    """Return what distinguishes batch `number` of this seed in `evaluate_batches`.
+    """Return a number that distinguishes batch `number` of this seed in `evaluate_batches`.
 
     Parameter i counts as batch -1 - i.
     """
@@ -166,6 +166,6 @@ def losses_bound(sizes: Mapping[str, int]) -> int:
     """Return the bytes that `evaluate` may take: the model, and two batches' activations."""
     rows, width = sizes["rows"], sizes["width"]
     model = LEAK_LAYERS * (width * width + width)
-    # Input, targets, a linear output and a tanh output per layer, what the loss makes.
+    # Input, targets, a linear output and a tanh output per layer, and the loss's temporaries.
     batch = rows * width * (2 * LEAK_LAYERS + 4)
     return 4 * (model + 2 * batch)

@@ -1,7 +1,7 @@
-"""Refuses torch's own version of what an exercise builds, while it runs.
+"""Refuses torch's own version of what an exercise builds, while student code runs.
 
-A solution's text shows most uses of such a tool. One that is reached by a name from data shows only
-here, because what runs is the same under any name.
+A solution's source text shows most uses of such a tool. A tool reached by a name from data shows
+only here, because the same operator runs under any name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DOES_THE_EXERCISE = "does this exercise for you: write it yourself"
 
 
 def refuse_calls_from(module: ModuleType) -> None:
-    """Raise RuntimeError if a function of the module, or of a package's, is among the callers."""
+    """Raise RuntimeError if a function of this module or package is among the callers."""
     file = str(module.__file__).removesuffix("__init__.py")
     frame = sys._getframe(1)
     while frame.f_back is not None:
@@ -33,9 +33,9 @@ def refuse_calls_from(module: ModuleType) -> None:
 
 @contextmanager
 def refusing_operators(*parts: str, because: str = _DOES_THE_EXERCISE) -> Iterator[None]:
-    """Let operators raise RuntimeError whose names contain one of the parts, and say why.
+    """Make operators whose names contain one of the parts raise RuntimeError, and say why.
 
-    It applies to operators on the CPU that this thread calls.
+    This applies to CPU operators called by this thread.
 
     >>> from torch import zeros
     >>> with refusing_operators("cumsum"):
@@ -54,9 +54,9 @@ def refusing_operators(*parts: str, because: str = _DOES_THE_EXERCISE) -> Iterat
 
 @contextmanager
 def refusing_optimizers() -> Iterator[None]:
-    """Let optimizers' fused operators raise RuntimeError, and those that torch.optim calls.
+    """Make optimizers' fused operators, and operators that torch.optim calls, raise RuntimeError.
 
-    It applies to this thread.
+    This applies to this thread.
     """
 
     def listener(operator: str, *_: Any) -> Exception | None:

@@ -1,7 +1,7 @@
-"""Takes a student's tensor for what it is, so that a probe's own questions get true answers.
+"""Strips a student's tensor of overridden methods, so that probes can trust what it reports.
 
-A subclass decides what `torch.equal` says of it, and any tensor may have attributes of its own in
-place of torch's methods.
+A subclass can decide what `torch.equal` returns for it, and any tensor may have attributes that
+replace torch's methods.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["plain_tensor"]
 
 
 def plain_tensor(value: Any) -> Tensor:
-    """Return a tensor with the same memory, and nothing else of the student's; arrays too.
+    """Return a tensor or array with the same memory, and nothing else from the student.
 
     >>> given = torch.ones(2)
     >>> given.untyped_storage = lambda: None
     >>> plain_tensor(given).untyped_storage().nbytes()
     8
 
-    Raises TypeError for an object of a student's own class.
+    Raises TypeError if the object's class is the student's own.
     """
     tensor = torch.as_tensor(value)
     if type(tensor) not in (Tensor, nn.Parameter):

@@ -16,7 +16,7 @@ from peakmem.probes import MARK, Namespace
 
 __all__ = ["idle", "metered", "run_ranks", "sent_since", "unwatched"]
 
-_TIMEOUT = 120.0  # seconds; the grader's limit in processor time comes first
+_TIMEOUT = 120.0  # seconds; the grader's limit on processor time is reached first
 
 Ask = Callable[[Any], Any]
 
@@ -24,17 +24,17 @@ _kept: list[Any] = []  # objects that live until the rank ends
 
 
 def unwatched(_question: Any) -> None:
-    """Stand in for `ask` in a notebook, where no grader inspects the ranks."""
+    """Replaces `ask` in a notebook, where no grader inspects the ranks."""
 
 
 def run_ranks(
     function: Callable[..., Any], world: int, *args: Any, ask: Ask = unwatched
 ) -> list[Any]:
-    """Return the results of `function(*args)` in each of `world` ranks, in their order.
+    """Return the results of `function(*args)` in each of `world` ranks, in rank order.
 
-    Before the call and after it, all ranks wait while the grader reads how much each has sent and
-    limits its memory. So everything that the function does counts. Raises NotImplementedError if a
-    rank does, because then the exercise isn't written yet.
+    Before and after the call, all ranks wait while the grader reads how much each has sent, and
+    sets or lifts its memory limit. So everything that the function does counts. Raises
+    NotImplementedError if a rank does, because then the exercise isn't written yet.
     """
     try:
         return launch_watched(
@@ -87,18 +87,18 @@ def sent_since(before: int | None) -> int | None:
 def _let_go(keep: Callable[[], Any] | None) -> None:
     """Keep the given objects, and return unused memory to the system.
 
-    No garbage is collected: a finalizer would tell the student's code that the end has come.
+    Collects no garbage, because a finalizer would tell the student's code that the run has ended.
     """
     if keep is None:
         return
     _kept.append(keep())
     if sys.platform == "linux":
-        with suppress(AttributeError):  # a C library that trims by itself
+        with suppress(AttributeError):  # a C library without malloc_trim
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def idle(_student: Namespace, world: int, ask: Ask) -> None:
-    """Start ranks that do nothing: their memory is the overhead of every rank."""
+    """Start ranks that do nothing; their memory is the overhead of every rank."""
     run_ranks(_nothing, world, ask=ask)
 
 

@@ -1,4 +1,4 @@
-"""Lab 1's leak: what keeping the halves of tensors takes, on 16 tensors of 1 MiB."""
+"""Lab 1's leak: the memory that keeping halves of tensors takes, for 16 tensors of 1 MiB."""
 
 from __future__ import annotations
 

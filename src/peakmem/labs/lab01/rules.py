@@ -1,4 +1,4 @@
-"""What a student's code contains that the rules of lab 1's exercises forbid."""
+"""Finds what the rules of lab 1's exercises forbid in a student's code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab 2's helpers: what real models keep, measured; pictures of it; sliders to play with."""
+"""Lab 2's helpers: the saved tensors of real models, measured and plotted, and sliders."""
 
 from peakmem.labs.lab02.kept import show_kept, show_variants
 from peakmem.labs.lab02.machine import machine_bytes, parameters_by_torch

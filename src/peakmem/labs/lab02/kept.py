@@ -1,4 +1,4 @@
-"""What one real layer keeps for the backward pass, tensor by tensor."""
+"""The tensors that one real layer saves for the backward pass."""
 
 from __future__ import annotations
 

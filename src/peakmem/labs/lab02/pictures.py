@@ -1,4 +1,4 @@
-"""Pictures of a student's own functions, and sliders that move one of them."""
+"""Plots of a student's own functions, and sliders for one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real programs, measured: live memory over time, and who holds the peak."""
+"""Real programs, measured: live memory over time, and the tensors that hold the peak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The classic mistakes of accumulation, and how far each takes the gradient from the right one."""
+"""The classic mistakes in accumulation, and how far each moves the gradient from the right one."""
 
 from __future__ import annotations
 

@@ -26,16 +26,16 @@ def adam_step(
 
     Each model has `parameters` (arrays), `layouts` (see `_leaf`), `gradients` (for each parameter,
     an array with one row per call) and `skipped` (pairs of a call and a parameter whose gradient is
-    None in it). `options` are passed on. The models take turns, each with its own state: each makes
-    its first call before any makes its second.
+    None in that call). `options` are passed on. The models take turns, each with its own state: all
+    make their first call before any makes its second.
 
-    Returns one dict per model. `parameters` has for each parameter an array with one row per call,
-    its values after the call. `changed` names the first thing that a call changed but shouldn't
-    have, such as "grad_mode"; None if there is none. `state_used` says whether the state is
-    non-empty at the end. The first one's dict has `stands`: whether one more call, with an lr of 0,
-    leaves the parameters. If models take turns, it also has `restarts`: whether the same
-    parameters, back at their start, take the same path again with each of two new states in turns,
-    and begin it once more with one of these, emptied.
+    Returns one dict per model. `parameters` has an array for each parameter, whose rows are its
+    values after each call. `changed` names the first thing that a call changed but shouldn't have,
+    such as "grad_mode"; None if there is none. `state_used` says whether the state is non-empty at
+    the end. The first model's dict has `stands`: whether one more call, with an lr of 0, leaves the
+    parameters unchanged. If there are several models, it also has `restarts`: whether the same
+    parameters, reset to their start, take the same path again with two new states in turns, and
+    begin the same path once more after one of these states is emptied.
     """
     return train_in_turns(student.adam_step, models, options)
 
@@ -47,12 +47,12 @@ def gradients_of(model: Mapping[str, Any], call: int) -> list[Array | None]:
     return [None if (call, i) in skipped else row for i, row in enumerate(rows)]
 
 
-@torch.enable_grad()  # at the end all is as before, whatever a step switches off
+@torch.enable_grad()  # restores the mode at the end, whatever a step switches off
 @refusing_optimizers()
 def train_in_turns(
     step: Step, models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Train the models with a step, in turns; return a report for each."""
+    """Train the models in turns with a step; return a report for each."""
     runs = [_Run(model) for model in models]
     for number in range(max(run.calls for run in runs)):
         for run in runs:
@@ -77,7 +77,7 @@ class _Run:
         self.changed: str | None = None
 
     def call(self, step: Step, number: int, options: Mapping[str, Any]) -> None:
-        """Make call `number`, if this model has that many."""
+        """Make call `number` if this model has that many calls."""
         if number >= self.calls:
             return
         arrays = gradients_of(self.model, number)
@@ -100,11 +100,11 @@ class _Run:
         return all(map(torch.equal, self.parameters, before))
 
     def restarts(self, step: Step, options: Mapping[str, Any]) -> bool:
-        """Train the same parameters from their start, with two new states that take turns.
+        """Train the same parameters again from their start, with two new states that take turns.
 
-        Returns whether all is as before with each, and in two calls with a state that was emptied.
-        It isn't if the step keeps something elsewhere, such as on the parameters, or in a global by
-        the state's id().
+        Returns whether the results are the same with each state, and in two more calls with an
+        emptied state. They differ if the step keeps something elsewhere, such as on the parameters,
+        or in a global under the state's id().
         """
         path = list(itertools.pairwise([self._start(), *self.noted]))
         states: tuple[dict[Any, Any], ...] = ({}, {})
@@ -155,7 +155,7 @@ def _same_objects(a: Sequence[object], b: Sequence[object]) -> bool:
 
 
 def _leaf(array: Array, layout: str) -> torch.Tensor:
-    """A parameter with the array's values: its memory is "contiguous", "transposed", "strided"."""
+    """A parameter with the array's values and a "contiguous", "transposed" or "strided" layout."""
     if layout == "transposed":
         tensor = torch.tensor(array.T.copy()).T
     elif layout == "strided":  # every second value of a longer row

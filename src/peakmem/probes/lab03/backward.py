@@ -30,14 +30,14 @@ def step_in_backward(
 
     If `lr` is None, the student's default applies. With three weights a, b, c, the loss is the sum
     of ones @ a @ b @ b @ c. Returns `stepped`, the weights after backward; `gradients_left`,
-    whether each has a gradient then; `stepped_twice`, the weights after another backward; and after
-    remove() and one more backward, the weights (`after_remove`) and their `gradients`. A second
-    call steps a number of its own, 1.0, with a gradient of 1 and an lr of 0.5: `other` is that
-    number after all this and a backward of its own. `hooked` counts the runs of a hook that a has
-    from the start.
+    whether each weight then has a gradient; `stepped_twice`, the weights after another backward;
+    and, after remove() and one more backward, the weights (`after_remove`) and their `gradients`. A
+    second call of the function gets a separate number, 1.0, with a gradient of 1 and an lr of 0.5;
+    `other` is that number after all this and its own backward. `hooked` counts the runs of a hook
+    that was on `a` from the start.
 
-    `widths` are those of a chain of float32 layers, each filled with 1 / its number of rows.
-    Returns the first and the last value of each weight after backward (`ends`), and if `metered`,
+    `widths` describe a chain of float32 layers, each filled with 1 / its number of rows. Returns
+    the first and the last value of each weight after backward (`ends`), and if `metered`,
     `rise_bytes`, the rise of live bytes during backward.
     """
     options = {} if lr is None else {"lr": lr}
@@ -52,7 +52,7 @@ def step_in_backward(
     hooked: list[torch.Tensor] = []
     a.register_post_accumulate_grad_hook(hooked.append)  # type: ignore[no-untyped-call]
     other = torch.ones(1, requires_grad=True)
-    # Both objects are kept: hooks may live as long as theirs does.
+    # Both results are kept alive, because hooks may live only as long as these.
     handles = [student.step_in_backward(tensors, **options)]
     handles.append(student.step_in_backward([other], lr=0.5))
     stepped = backward()

@@ -1,4 +1,4 @@
-"""Probe of the leak of lab 3: a training in two stages, each with an optimizer of its own."""
+"""Lab 3's leak: training in two stages, each with its own optimizer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Momentum", "find_the_leak", "parameter_bytes", "staged_training"]
 
 
 class Momentum:
-    """SGD with momentum. Its first step makes a velocity for each parameter, of the same size."""
+    """SGD with momentum, whose first step makes a velocity as large as each parameter."""
 
     def __init__(self, params: Iterable[Tensor], lr: float) -> None:
         self.params = list(params)
@@ -43,8 +43,8 @@ def staged_training(
 ) -> dict[str, Any]:
     """Call `function(model, make_optimizer, batches)` on a perceptron, and report the results.
 
-    `make_optimizer(lr)` makes a `Momentum` for all parameters. Returns the `losses` that came back,
-    and the sum of each weight afterwards.
+    `make_optimizer(lr)` makes a `Momentum` for all parameters. Returns the `losses` that the
+    function returned, and the sum of each weight afterwards.
     """
     torch.manual_seed(seed)
     layers: list[nn.Module] = []
@@ -67,7 +67,7 @@ def parameter_bytes(width: int, n_layers: int) -> int:
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
-    """Run the student's `train_in_two_stages`; returns what `measured_run` does."""
+    """Run and measure the student's `train_in_two_stages`."""
     warm_up = {"n_batches": 2}
     return measured_run(
         staged_training, student.train_in_two_stages, sizes, warm_up, metered=metered

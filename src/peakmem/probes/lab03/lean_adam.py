@@ -31,16 +31,16 @@ def lean_adam_step(
 ) -> Any:
     """Train with the student's `lean_adam_step`: small `models`, as `adam_step` does, or `large`.
 
-    `large` has `shapes`, `seed` (for `large_tensors`), `factors` (each call's gradients are those
-    of the call before times its factor; the first is 1) and `watched` (for each parameter, the flat
-    positions of the values to return). If `even`, all values of a tensor are its first.
+    `large` has `shapes`, `seed` (for `large_tensors`), `factors` (each call's gradients are the
+    previous call's times its factor; the first factor is 1) and `watched` (for each parameter, the
+    flat positions of the values to return). If `even`, all values of a tensor equal its first.
 
-    Returns a dict for `large`: `models` has the one model's watched values in the form above, and
-    `changed` names an object that a call changed but shouldn't have; `sums` has `sums_of_pieces`
-    for each parameter after the last call. If `even`, `spread` is the largest difference between
-    two values of one parameter at the end. If `metered`, also
+    Returns a dict for `large`: `models` has the single model's watched values in the form above,
+    and `changed` names an object that a call changed but shouldn't have; `sums` has
+    `sums_of_pieces` for each parameter after the last call. If `even`, `spread` is the largest
+    difference between two values of one parameter at the end. If `metered`, there are also
     `rise_bytes` and `numpy_rise_bytes`, the meter's peaks over all calls beyond parameters and
-    gradients, and `kept_bytes` and `numpy_kept_bytes`, bytes still live after the last call.
+    gradients, and `kept_bytes` and `numpy_kept_bytes`, the bytes still live after the last call.
     """
     if large is None:
         return train_in_turns(student.lean_adam_step, models or [], options or {})
@@ -68,7 +68,7 @@ def large_tensors(
 
 
 def pieces_of(array: Array) -> list[Array]:
-    """Return views of an array's values, up to 65,536 in each."""
+    """Return views of an array's values, with up to 65,536 values in each."""
     return np.split(array.reshape(-1), range(2**16, array.size, 2**16))
 
 
@@ -78,7 +78,7 @@ def sums_of_pieces(array: Array) -> Array:
 
 
 class _LargeRun:
-    """Steps on large tensors, and the values at the watched positions."""
+    """Takes steps on large tensors, and records the values at the watched positions."""
 
     def __init__(
         self,
@@ -140,10 +140,10 @@ def _large(
 
 
 def kept_by_python(train: Callable[[], object]) -> int:
-    """Return numpy's and Python's bytes live after a training, in a run of its own.
+    """Return numpy's and Python's live bytes after training, in a separate run.
 
-    Tracing is slow, hence the separate run. Blocks of up to 512 bytes don't count, because hundreds
-    of Python's small objects come and go.
+    The run is separate because tracing is slow. Blocks of up to 512 bytes don't count, because
+    hundreds of Python's small objects come and go.
     """
     tracemalloc.start()
     try:
@@ -165,7 +165,7 @@ def _at(watched: Sequence[Array], arrays: Sequence[Array]) -> list[Array]:
 def _warm_up(step: Step, calls: int) -> None:
     """Make the same calls on tiny tensors, so that imports, caches and code pages are loaded.
 
-    They aren't part of an optimizer step's cost, but a budget and the meter would count them.
+    These aren't part of an optimizer step's cost, but a budget and the meter would count them.
     """
     parameters = [torch.zeros(shape, requires_grad=True) for shape in ((3,), (2, 2))]
     gradients = [torch.ones(shape) for shape in ((3,), (2, 2))]

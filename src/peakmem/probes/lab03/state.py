@@ -1,4 +1,4 @@
-"""Probe of lab 3's measurement of an optimizer's state, and the states to measure."""
+"""Probe of lab 3's measurement of an optimizer's state, and the states that it measures."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from peakmem.probes import Calls, Namespace, Outcomes, call_each
 
 __all__ = ["is_view", "measured_state_bytes"]
 
-# All optimizers so far: a freed one's addresses would be the next one's, so a function that
-# remembers addresses would give other results each time.
+# All optimizers so far. If one were freed, the next could get its addresses, and the results of a
+# function that remembers addresses would vary from run to run.
 _kept: list[torch.optim.Optimizer] = []
 
 
 def measured_state_bytes(student: Namespace, calls: Calls) -> Outcomes:
     """Call `measured_state_bytes(optimizer)` on an optimizer for each of `calls`.
 
-    A call describes one state in plain data: `parameters` and `sizes` are the numbers of values of
-    the parameters, which are float32, and of some storages, of torch's `dtypes`. `trees` has for
-    each parameter a dict like an optimizer's, with views of the storages as leaves (`is_view`). If
-    there are fewer trees than parameters, the last parameters have no state. If the student's
-    function changed the optimizer, the value is "changed"; if it finds something else in the same
-    state when called again, it is "another result when called again"; if it doesn't find in the
-    emptied state what it finds in a new one, "the same result for an emptied state".
+    A call describes one state in plain data: `parameters` has the sizes of the parameters, which
+    are float32; `sizes` and `dtypes` describe storages. `trees` has a dict for each parameter, like
+    an optimizer's, with views of the storages as leaves (`is_view`). If there are fewer trees than
+    parameters, the last parameters have no state. The value is "changed" if the student's function
+    changed the optimizer, "another result when called again" if a second call on the same state
+    gives another result, and "the same result for an emptied state" if the function doesn't notice
+    that the state was emptied.
     """
 
     def measure_one(state: Mapping[str, Any]) -> Any:
@@ -51,7 +51,7 @@ def measured_state_bytes(student: Namespace, calls: Calls) -> Outcomes:
 def _equal(found: Any, again: Any) -> bool:
     try:
         return bool(found == again)
-    except Exception:  # values that compare otherwise; the judge looks at what was found
+    except Exception:  # values that can't be compared; the judge sees what was found
         return True
 
 
@@ -61,9 +61,9 @@ def is_view(thing: Any) -> bool:
 
 
 class _StateOnly(torch.optim.Optimizer):
-    """An optimizer with a given state. It makes no steps."""
+    """An optimizer with a given state, which can't take steps."""
 
-    # torch wraps these in what imports torch._dynamo at the first call, which takes seconds.
+    # torch's wrappers of these import torch._dynamo at the first call, which takes seconds.
     add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
     load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
     state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
@@ -71,7 +71,7 @@ class _StateOnly(torch.optim.Optimizer):
 
     def __init__(self, state: Mapping[str, Any]) -> None:
         parameters = [torch.zeros(n, requires_grad=True) for n in state["parameters"]]
-        # A group for each parameter: the state is that of all groups.
+        # One group per parameter, since the state belongs to all groups.
         super().__init__([{"params": [parameter]} for parameter in parameters], {})
         kinds = zip(state["sizes"], state["dtypes"], strict=True)
         storages = [torch.zeros(n, dtype=getattr(torch, dtype)) for n, dtype in kinds]
@@ -79,13 +79,13 @@ class _StateOnly(torch.optim.Optimizer):
             self.state[parameter] = _built(tree, storages)
 
     def described(self) -> list[Any]:
-        """Return all objects in the state, with the values of tensors."""
+        """Return all objects in the state, including the values of tensors."""
         return [(id(parameter), _described(own)) for parameter, own in self.state.items()]
 
 
 def _built(tree: Any, storages: Sequence[torch.Tensor]) -> Any:
     if is_view(tree):
-        # Through `data`, so that no attribute of the view leads to the whole tensor.
+        # Through `data`, so that the view has no attribute that leads to the whole tensor.
         return storages[tree["storage"]][tree["start"] : tree["stop"]].data
     if isinstance(tree, dict):
         return {key: _built(part, storages) for key, part in tree.items()}

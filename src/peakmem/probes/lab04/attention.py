@@ -42,9 +42,9 @@ def run_attention(
     """Run `run(block, x)` and backward under the meter.
 
     Returns `output`, `gradients`, `kept_bytes` (live after forward but not before, without the
-    output: in tensors, arrays and large Python objects), how often operators ran in all: `softmax`,
-    `gelu`, `addmm` (linear layers), and `fused` (torch's attention in one operator), and whether
-    the block is `unchanged`. All are those of one of two runs, the one that kept less.
+    output: in tensors, arrays and large Python objects), how often each operator ran in total:
+    `softmax`, `gelu`, `addmm` (linear layers), and `fused` (torch's attention in one operator), and
+    whether the block is `unchanged`. `run` is called twice; the call that kept less counts.
     """
     with objects_traced():
         runs = [_run_once(run, seed, batch, length, d_model, n_heads) for _ in range(2)]
@@ -77,7 +77,7 @@ def _run_once(
 
 
 def settings_of(block: nn.Module) -> list[dict[str, Any]]:
-    """Return each part's attributes, its forward, which may be replaced, and its hooks' number."""
+    """Return each part's attributes, its forward, which may be replaced, and its hook count."""
     return [
         {**vars(part), "forward": part.forward, "hooks": hooks_on(part)} for part in block.modules()
     ]

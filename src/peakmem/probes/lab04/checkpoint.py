@@ -1,4 +1,4 @@
-"""Probes of lab 4's checkpoint: gradients, calls, random numbers, and saved bytes."""
+"""Probe of lab 4's checkpoint: gradients, calls, random numbers, and saved bytes."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def checkpoint(student: Namespace, metered: bool = True, **case: Any) -> dict[st
     See `run_checkpointed`, `_kept` for the kind "memory" and `run_many` for the kind "many".
     """
     if case["kind"] == "memory":
-        # The first run imports modules. Its numbers are others, so nothing of it can answer for
-        # the second.
+        # The first run imports modules. It has other numbers, so its results can't be reused for
+        # the second run.
         _kept(student.checkpoint, **{**case, "seed": case["seed"] ^ 1})
         return _kept(student.checkpoint, **case)
     if case["kind"] == "many":
@@ -56,7 +56,7 @@ def run_checkpointed(
     Returns plain data: `outputs`, `gradients` (None if there is none), `calls` of the function
     after forward and after backward, and random numbers from the CPU's generator `between` forward
     and backward and `after` both. `failed` is the error that ended backward; empty if there was
-    none. `arguments_same` says whether the arguments are as they were.
+    none. `arguments_same` says whether the arguments are unchanged.
     """
     torch.manual_seed(seed)
     x, y = (torch.randn(rows, columns, dtype=torch.float64, requires_grad=True) for _ in range(2))
@@ -94,8 +94,8 @@ def run_checkpointed(
 def _counted() -> tuple[Callable[[Call], Call], Callable[[], int]]:
     """Return a wrapper that counts a function's calls, and a function that reads the count.
 
-    The wrapper refuses to be called by torch's own checkpoint.
-    The same function gets the same wrapper again, as a student's code may remember things by it.
+    The wrapper refuses to be called by torch's own checkpoint. The same function always gets the
+    same wrapper, because a student's code may use it as a key.
     """
     calls = 0
     wrapped: dict[Call, Call] = {}
@@ -129,7 +129,7 @@ def _backward(outputs: list[Tensor], *, only_last: bool) -> str:
     return ""
 
 
-# What each kind runs through the student's checkpoint `c`, of a linear layer, x and y.
+# What each kind runs through the student's checkpoint `c`, given a linear layer, x and y.
 
 
 def _arguments(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
@@ -151,13 +151,13 @@ def _arguments(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
 
 
 def _used_again(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
-    """Run two checkpoints in a row; an inner result is used twice inside, and once outside."""
+    """Run two checkpoints in a row; an inner result is used twice inside and once outside."""
     h = torch.tanh(c(lambda x: torch.sin(linear(x)), x))
     return h * c(lambda a, b: torch.exp(linear(a)) * b, h, h) + y
 
 
 def _random(c: Call, linear: nn.Module, x: Tensor, y: Tensor) -> Any:
-    """Run two checkpoints that draw numbers: each goes back to a state of its own.
+    """Run two checkpoints that draw random numbers; each must restore its own RNG state.
 
     A third one has no backward.
     """
@@ -198,9 +198,9 @@ TANHS = 40
 def _kept(checkpoint: Call, kind: str, seed: int, rows: int, columns: int) -> dict[str, Any]:
     """Run forward and backward of many tanh under the meter.
 
-    Returns `kept_bytes`, storages live after forward but not before, without the output's;
-    `operators`, the number of tanh that the meter saw in forward and in backward; and `sums`, those
-    of the output's rows and columns, and of the gradient's.
+    Returns `kept_bytes`, the bytes of storages live after forward but not before, without the
+    output's; `operators`, the number of tanh operators that the meter saw in forward and in
+    backward; and `sums` of the rows and columns of the output and of the gradient.
     """
     torch.manual_seed(seed)
     x = torch.randn(rows, columns, requires_grad=True)
@@ -209,7 +209,7 @@ def _kept(checkpoint: Call, kind: str, seed: int, rows: int, columns: int) -> di
 
     with MemoryMeter("cpu", count_numpy=True).track(x) as forward:
         out = checkpoint(fn, x)
-        gc.collect(1)  # young cycles only: a full one takes longer than all the rest
+        gc.collect(1)  # young garbage only: a full collection takes longer than the rest
     calls_forward = read_calls()
     with MemoryMeter("cpu").track(x) as backward:
         out.sum().backward()
@@ -230,7 +230,7 @@ def many_tanhs(x: Tensor) -> Tensor:
     return x
 
 
-MANY, MANY_TANHS = 10, 8  # checkpoints of one input, and the tanh in each
+MANY, MANY_TANHS = 10, 8  # checkpoints of one input, and tanh operators in each
 
 
 def run_many(

@@ -20,5 +20,5 @@ def count_of(operator: str, meter: MemoryMeter) -> int:
 
 
 def sums(matrix: Tensor) -> list[Array]:
-    """Return the sums of rows and of columns: little data to which every element contributes."""
+    """Return the sums of rows and of columns: little data, but every element contributes."""
     return [matrix.double().sum(dim).numpy() for dim in (1, 0)]

@@ -48,7 +48,7 @@ def gpu_tradeoff(student: Namespace, segment_lengths: Sequence[int]) -> dict[str
 
 
 def _gpu_step(segment_length: int) -> tuple[float, int]:
-    """Return median seconds and peak requested bytes of forward and backward, by GPU figures."""
+    """Return the median seconds and peak requested bytes of forward and backward on the GPU."""
     from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
     blocks, x = gpu_stack()

@@ -16,7 +16,7 @@ __all__ = ["find_the_leak", "logged_steps"]
 
 
 class _Layer(nn.Module):
-    """tanh(x * scale): saves its input, which the previous layer made, and its result."""
+    """tanh(x * scale), which saves its input, made by the previous layer, and its result."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ def logged_steps(
     """Call `step(layers, x)` several times on the same layers, without clearing gradients.
 
     Returns the calls' results (`log`), the layers' `gradients`, how many `hooks` the layers have at
-    the end, and whether the `inputs`, x and the list of layers, are as they were.
+    the end, and whether the `inputs`, x and the list of layers, are unchanged.
     """
     torch.manual_seed(seed)
     before = hooks_on()

@@ -9,7 +9,7 @@ from peakmem.probes import Calls, Namespace, Outcomes, call_each
 
 __all__ = ["KEPT_SET_OPTIMUM", "NESTED_OPTIMUM", "UNEQUAL_STAGES", "plan", "sqrt_rule"]
 
-# The lab's chain of unequal stages, like those of a network that halves its images: for each stage
+# The lab's chain of unequal stages, like those of a network that halves its images. For each stage:
 # (forward time in some unit, MiB saved, MiB of its output).
 # fmt: off
 UNEQUAL_STAGES = (
@@ -19,9 +19,9 @@ UNEQUAL_STAGES = (
     (6, 20, 4), (8, 24, 8), (8, 24, 8), (8, 24, 8), (2, 2, 1),
 )
 # fmt: on
-# The least time by budget, as (MiB, time): from that budget on a plan of that time fits. One with
-# a single level of segments, as in the exercise, and one in which segments have segments of their
-# own. Only the times: which outputs to keep is for the student to find.
+# The least time by budget, as (MiB, time): from that budget on, a plan of that time fits. The first
+# table is for one level of segments, as in the exercise, the second for nested segments. They have
+# only times, because students have to find out which outputs to keep.
 # fmt: off
 KEPT_SET_OPTIMUM = (
     (320, 218), (324, 210), (328, 196), (336, 180), (358, 172), (390, 166), (486, 158),
@@ -38,7 +38,7 @@ NESTED_OPTIMUM = (
 
 @dataclass(frozen=True)
 class _Stage:
-    """A stage as in the notebook's self-check: hashable, so that plans can be remembered by it."""
+    """A stage as in the notebook's self-check: hashable, so that plans can be cached by it."""
 
     forward_time: float
     saved_bytes: int

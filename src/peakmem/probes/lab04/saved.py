@@ -17,7 +17,7 @@ __all__ = ["saved_bytes"]
 def saved_bytes(student: Namespace, calls: Calls) -> Outcomes:
     """Call `saved_bytes(fn, *inputs)` for functions named in `calls`: (name, rows, columns).
 
-    The functions are those of this file's `_FUNCTIONS`, built anew for each call.
+    The functions come from `_FUNCTIONS` in this module, and are built anew for each call.
     """
 
     def measure(name: str, rows: int, columns: int) -> Any:

@@ -24,8 +24,8 @@ Call = Callable[..., Any]
 def _noting_layers(n: int, columns: int) -> tuple[list[nn.Module], Callable[[], list[int]]]:
     """Return layers, and a function that reads their numbers in the order of calls.
 
-    A layer is tanh(x * scale), which saves its input and its output for backward. The numbers
-    aren't attributes of a layer. It refuses to be called by torch's own checkpoint.
+    A layer is tanh(x * scale), which saves its input and its output for backward. Layers have no
+    attribute with their number, and refuse to be called by torch's own checkpoint.
     """
     calls: list[int] = []
     numbers: dict[int, int] = {}
@@ -71,9 +71,9 @@ def run_large_layers(
 ) -> dict[str, Any]:
     """Run `run(layers, x, segment_length)` and backward on a list of layers.
 
-    Returns the numbers of the layers in the order of calls, in `forward` and in `backward`; `sums`
-    of the output's rows and columns and of the gradient's; and if `metered`, `rise_bytes`, the rise
-    of live bytes in both.
+    Returns the numbers of the layers in the order of their calls in `forward` and in `backward`;
+    `sums` of the rows and columns of the output and of the gradient; and if `metered`,
+    `rise_bytes`, the rise of live bytes in both passes.
     """
     torch.manual_seed(seed)
     layers, read_calls = _noting_layers(n_layers, columns)
@@ -104,10 +104,10 @@ def run_layers(
     """Run `run(layers, x, segment_length)` and backward under the meter.
 
     `container` is "list", "ModuleList" or "Sequential". Returns `sums` of the output's rows and
-    columns; the `gradients` of every layer, behind such sums of x's; the numbers of the layers in
-    the order of calls, in `forward` and in `backward`; how many tanh the meter saw in each
-    (`operators`); and `kept_bytes`: storages live after forward but not before, including the
-    output's.
+    columns; `gradients`, such sums of x's gradient followed by the gradient of every layer; the
+    numbers of the layers in the order of their calls in `forward` and in `backward`; `operators`,
+    how many tanh operators the meter saw in each pass; and `kept_bytes`, the bytes of storages live
+    after forward but not before, including the output's.
     """
     torch.manual_seed(seed)
     own, read_calls = _noting_layers(n_layers, columns)

@@ -1,4 +1,4 @@
-"""Probe of lab 5's gap between batch and micro-batches under batch normalisation."""
+"""Probe of lab 5's gap between a batch and its micro-batches under batch normalisation."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def batch_norm_gap(
 ) -> dict[str, Any]:
     """Call `batch_norm_gap` on a model of `normed_perceptron`.
 
-    The model looks like a partly trained one: it has gradients and changed running statistics. With
-    `training` "mixed", the norm is in evaluation mode and the rest in training mode, like a frozen
-    norm. Returns `value`, and the parts of model and input that the call `changed`.
+    The model looks partly trained: it has gradients and changed running statistics. If `training`
+    is "mixed", the norm is in evaluation mode and the rest in training mode, as with a frozen norm.
+    Returns `value`, and the parts of the model and the input that the call `changed`.
     """
     layers = normed_perceptron(weights, norm)
-    model = nn.Sequential(layers).train(training != "off")  # layers within layers have modes, too
+    model = nn.Sequential(layers).train(training != "off")  # nested layers have modes, too
     if training == "mixed":
         layers[1].eval()
     modes, settings = _modes(model), _settings(model)
@@ -44,7 +44,7 @@ def batch_norm_gap(
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     value = student.batch_norm_gap(model, given, micro_batch)
     records = torch.is_grad_enabled()
-    torch.set_grad_enabled(True)  # no later call suffers if the function switched it off
+    torch.set_grad_enabled(True)  # in case the function switched it off
     after = model.state_dict()
     changed = {
         "state": after.keys() != state.keys()
@@ -68,7 +68,7 @@ def _modes(model: nn.Module) -> list[bool]:
 
 
 def _settings(model: nn.Module) -> list[object]:
-    """What decides how the model runs and trains, beside its state and its modes."""
+    """What decides how the model runs and trains, apart from its state and its modes."""
     names = ("momentum", "track_running_stats", "_forward_hooks", "_forward_pre_hooks")
     modules = [[str(getattr(module, name, "")) for name in names] for module in model.modules()]
     return [modules, [parameter.requires_grad for parameter in model.parameters()]]

@@ -31,10 +31,10 @@ def train_epoch(
     """Call `train_epoch` with an optimizer and a scheduler that log their calls.
 
     The scheduler multiplies lr by `lr_factor` at each of its steps; None means no scheduler.
-    Arguments that are None have their defaults. The optimizer has a group for each parameter.
+    Arguments that are None keep the student's defaults. The optimizer has one group per parameter.
     Returns `value`, `events` ("update" and "schedule", in order), the `gradients` at each update,
     whether gradients were `clean` at the end, `waiting` as in `accumulate_gradients`, and the
-    number of `forwards`. The loader is a generator or, with `begins_anew`, restarts in each loop
+    number of `forwards`. The loader is a generator; with `begins_anew`, it restarts in each loop
     like a DataLoader. It has no length.
     """
     model = Regression(weights)
@@ -84,7 +84,7 @@ def _noting_sgd(
     class NotingSGD(torch.optim.SGD):
         def step(self, closure: Any = None) -> Any:
             if closure is not None:
-                closure()  # it makes the gradients
+                closure()  # computes the gradients
             events.append("update")
             noted.append(gradients_of(model))
             return super().step()
@@ -94,7 +94,7 @@ def _noting_sgd(
 
 
 def _scheduler(optimizer: torch.optim.Optimizer, factor: float, events: list[str]) -> Any:
-    """Return a learning-rate scheduler: each step multiplies lr by a factor, and is logged."""
+    """Return a learning-rate scheduler whose logged steps multiply lr by a factor."""
 
     class Scheduler:
         def step(self) -> None:

@@ -17,9 +17,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def note_forwards(model: nn.Module) -> Callable[[], tuple[list[int], int]]:
     """Log each forward of the model; return a function that reads two figures.
 
-    They are the sizes of its batches, and the number of graphs waiting for their backward when a
-    forward began. A graph counts as long as something holds it. A loop's own variable holds the
-    last one, so one waiting graph means nothing.
+    These are the sizes of its batches, and the largest number of graphs that were waiting for their
+    backward when a forward began. A graph counts as long as something holds it. A loop's own
+    variable holds the last one, so a single waiting graph is normal.
     """
     sizes: list[int] = []
     waiting = 0
@@ -34,7 +34,7 @@ def note_forwards(model: nn.Module) -> Callable[[], tuple[list[int], int]]:
             waiting = max(waiting, sum(not backward.begun for backward in held))
             output = super().forward(*batch)
             if output.requires_grad:
-                backward = _Backward()  # held by the graph alone
+                backward = _Backward()  # only the graph holds it
                 output.register_hook(backward)
                 known.append(weakref.ref(backward))
             return output
@@ -45,7 +45,7 @@ def note_forwards(model: nn.Module) -> Callable[[], tuple[list[int], int]]:
 
 
 class _Backward:
-    """Whether a graph's backward has begun."""
+    """Records whether a graph's backward has begun."""
 
     def __init__(self) -> None:
         self.begun = False

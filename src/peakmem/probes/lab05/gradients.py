@@ -24,9 +24,9 @@ LossFunction = Callable[[Tensor, Tensor], Tensor]
 
 
 def without_options(loss_fn: Callable[..., Tensor]) -> LossFunction:
-    """Return the loss function of two arguments that the text promises.
+    """Return the loss function with two arguments, as the exercise's text promises.
 
-    torch's own have options, such as `reduction`, which an answer could rely on.
+    torch's own loss functions have options, such as `reduction`, which answers could rely on.
     """
     return lambda outputs, targets: loss_fn(outputs, targets)
 
@@ -54,7 +54,7 @@ def accumulate_gradients(
     rise of live bytes.
     """
     if large is not None:
-        # A warm-up: the matrix library allocates some 10 MiB of buffers at its first use.
+        # A warm-up, because the matrix library allocates about 10 MiB of buffers at its first use.
         _large(student, micro_batch, {**large, "samples": micro_batch}, metered=False)
         gc.collect()
         return _large(student, micro_batch, large, metered=metered)
@@ -80,7 +80,7 @@ def accumulate_token_mean(
 ) -> dict[str, Any]:
     """Call `accumulate_token_mean`; return what `accumulate_gradients` returns.
 
-    If `ignore_index` is None, its default applies.
+    If `ignore_index` is None, the student's default applies.
     """
     model = token_model(embedding, head).train(training)
     _set_gradients(model, before)
@@ -98,7 +98,7 @@ def _set_gradients(model: nn.Module, before: Sequence[Array | None]) -> None:
 def _watched(model: nn.Module, given: tuple[Tensor, ...]) -> Callable[[Any], dict[str, Any]]:
     """Watch a model and its training tensors; return a function that makes the report.
 
-    The log isn't an attribute of the model.
+    Student code can't find the log as an attribute of the model.
     """
     before = _state(model, given)
     forwards = note_forwards(model)

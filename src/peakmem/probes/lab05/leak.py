@@ -1,4 +1,4 @@
-"""Probe of the leak of lab 5: the loss of validation data, micro-batch by micro-batch."""
+"""Lab 5's leak: the loss of validation data, micro-batch by micro-batch."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def validated(
 ) -> dict[str, Any]:
     """Call `function(model, loss_fn, inputs, targets, micro_batch)`, and report the results.
 
-    The model is a perceptron with gradients of one. Returns the `loss` that came back, whether the
-    `gradients` are "there", "changed", "gone", or switched "off" for later calls, and whether the
-    model is in `training` mode.
+    The model is a perceptron whose gradients are ones. Returns the `loss` that the function
+    returned, whether the `gradients` are "there", "changed", "gone", or switched "off" for later
+    calls, and whether the model is in `training` mode.
     """
     torch.manual_seed(seed)
     layers: list[nn.Module] = []
@@ -48,7 +48,7 @@ def validated(
     inputs, targets = torch.randn(2, samples, length, width).unbind()
     loss = function(model, _distance, inputs, targets, micro_batch)
     records = torch.is_grad_enabled() and all(p.requires_grad for p in model.parameters())
-    torch.set_grad_enabled(True)  # no later call suffers from it
+    torch.set_grad_enabled(True)  # in case the function switched it off
     return {
         "loss": as_sent(loss.detach() if isinstance(loss, Tensor) else loss),
         "gradients": _gradients(model) if records else "off",
@@ -57,7 +57,7 @@ def validated(
 
 
 def _distance(outputs: Tensor, targets: Tensor) -> Tensor:
-    """The loss function: not the lab's, and without torch's options, such as `reduction`."""
+    """A loss function that isn't the lab's, and lacks torch's options such as `reduction`."""
     return F.l1_loss(outputs, targets)
 
 
@@ -72,7 +72,7 @@ def _gradients(model: nn.Module) -> str:
 def most_bytes(
     samples: int, micro_batch: int, length: int, width: int, n_layers: int, **_: Any
 ) -> int:
-    """Return what a call may take, data, model and gradients included.
+    """Return the bytes that a call may take, including data, model and gradients.
 
     A forward saves one output per layer; three micro-batches' outputs may be live.
     """
@@ -82,6 +82,6 @@ def most_bytes(
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: Any) -> dict[str, Any]:
-    """Run the student's `validation_loss`; returns what `measured_run` does."""
+    """Run and measure the student's `validation_loss`."""
     warm_up = {"samples": sizes["micro_batch"]}
     return measured_run(validated, student.validation_loss, sizes, warm_up, metered=metered)

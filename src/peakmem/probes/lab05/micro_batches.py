@@ -1,4 +1,4 @@
-"""Probes of lab 5's sizes of micro-batches: the largest that fits, and the line of their peaks."""
+"""Probes of lab 5's micro-batch sizes: the largest that fits, and the line through their peaks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def largest_micro_batch(student: Namespace, upper: int, ask: Callable[[Any], Any
     raised: list[Exception] = []
 
     def run(m: int) -> object:
-        reply = ask(operator.index(m))  # a TypeError for 2.5: half a sample cannot be run
+        reply = ask(operator.index(m))  # a TypeError for 2.5: half a sample can't run
         if reply == "out of memory":
             raised.append(OutOfMemory(_WORDS[m % len(_WORDS)]))
             raise raised[-1]
@@ -39,10 +39,10 @@ def largest_micro_batch(student: Namespace, upper: int, ask: Callable[[Any], Any
         return ("raised", type(error).__name__)
 
 
-_RESULTS = (None, False, True)  # of a run that fits: they say nothing
+_RESULTS = (None, False, True)  # of a run that fits: no result has a meaning
 _WORDS = ("", "the allocator has nothing left", "aten::bmm asked for 2,097,152 bytes")
-# By the grader's reply: torch raises RuntimeError for most bugs. OutOfMemory has two bases, and the
-# others of each are no full memory of a run.
+# The error to raise, by the grader's reply. torch raises RuntimeError for most bugs. OutOfMemory
+# has two bases, and other errors derived from these don't mean that a run needs too much memory.
 _BUGS: dict[str, type[Exception]] = {
     "broken": ValueError,
     "broken otherwise": RuntimeError,

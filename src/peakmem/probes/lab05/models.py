@@ -24,7 +24,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def perceptron(weights: Sequence[Array]) -> nn.Sequential:
-    """Return linear layers of these weights (out, in), without biases, with tanh between them."""
+    """Return linear layers with these weights (out, in), without biases, with tanh between them."""
     layers: list[nn.Module] = []
     for weight in weights:
         layers += [nn.Linear(weight.shape[1], weight.shape[0], bias=False), nn.Tanh()]
@@ -46,7 +46,7 @@ def token_model(embedding: Array, head: Array) -> nn.Sequential:
 
 
 def small_model(weights: Sequence[Array]) -> nn.Sequential:
-    """Return a perceptron with a layer that depends on the mode."""
+    """Return a perceptron with a layer that depends on the training mode."""
     layers = list(perceptron(weights))
     return nn.Sequential(*layers[:2], Louder(), *layers[2:])
 
@@ -54,7 +54,7 @@ def small_model(weights: Sequence[Array]) -> nn.Sequential:
 class Regression(nn.Module):
     """A perceptron that returns the mean loss of a batch: model(x, y) or model(x, y, shift).
 
-    Its outputs depend on the mode.
+    Its outputs depend on the training mode.
     """
 
     def __init__(self, weights: Sequence[Array]) -> None:
@@ -77,7 +77,7 @@ def large_run(
 
 
 def normed_perceptron(weights: Sequence[Array], norm: str) -> nn.Sequential:
-    """Return two linear layers with a norm and tanh between.
+    """Return two linear layers with a norm and a tanh between them.
 
     The norm is "batch", "channels" (the same, for images of one pixel), "layer" or "none".
     """

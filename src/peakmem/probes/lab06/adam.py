@@ -32,29 +32,29 @@ def offloaded_adam(
     """Train with the student's `OffloadedAdam`: small `models`, or `large` vectors.
 
     Models have the form of lab 3's `adam_step` probe; each has its own host, and they take turns.
-    Returns one dict per model. `parameters` has for each parameter an array with one row per call,
-    its values after the call. `changed` names the first object that a call changed but shouldn't
-    have; None if there is none. `state_used` says whether anything is on the host, `host_bytes` how
-    many bytes are at the end.
+    Returns one dict per model. `parameters` has an array for each parameter, whose rows are its
+    values after each call. `changed` names the first object that a call changed but shouldn't have;
+    None if there is none. `state_used` says whether anything is on the host at the end, and
+    `host_bytes` how many bytes.
 
-    `large` has the form of lab 3's `lean_adam_step` probe, and `skipped` as a model has it. Returns
-    `models`, the one model's watched values in the form above; `live_bytes`, the host's bytes
-    before the first step and after each step; and `cleared`, whether zero_grad() left no gradient.
-    If `metered`, also `rise_bytes` and `numpy_rise_bytes`, the device's peak beyond
-    parameters and gradients since before the optimizer was made, and `kept_bytes`, the most that
-    was left of it after a step. If `even`, also `spread`, the largest difference between two values
-    of one parameter at the end, and `numpy_kept_bytes`, what a second training leaves in numpy's
-    and Python's memory.
+    `large` has the form of lab 3's `lean_adam_step` probe, plus `skipped` as models have it.
+    Returns `models`, the single model's watched values in the form above; `live_bytes`, the host's
+    bytes before the first step and after each step; and `cleared`, whether zero_grad() left no
+    gradient. If `metered`, there are also `rise_bytes` and `numpy_rise_bytes`, the device's peak
+    beyond parameters and gradients since before the optimizer was created, and `kept_bytes`, the
+    most that remained after any step. If `even`, there are also `spread`, the largest difference
+    between two values of one parameter at the end, and `numpy_kept_bytes`, what a second training
+    run leaves in numpy's and Python's memory.
     """
     if large is None:
         return _train(student.OffloadedAdam, models or [], options or {})
     small = {**large, "shapes": [[3], [2]], "watched": [[0]] * 2, "skipped": []}
     with refusing_optimizers():
-        _large_steps(student.OffloadedAdam, options or {}, metered=False, **small)  # fills caches
+        _large_steps(student.OffloadedAdam, options or {}, metered=False, **small)  # warm-up
     return _large_steps(student.OffloadedAdam, options or {}, metered=metered, **large)
 
 
-@torch.enable_grad()  # at the end all is as before, whatever a step switches off
+@torch.enable_grad()  # restores the mode at the end, whatever a step switches off
 @refusing_optimizers()
 def _train(
     make: Callable[..., Any], models: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
@@ -115,7 +115,7 @@ def _large_steps(
 
 
 class _LargeRun:
-    """Large parameters, their gradients and host, and what was seen of them after each step."""
+    """Large parameters, their gradients and host, and the figures observed after each step."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _LargeRun:
         self._changed: str | None = None
 
     def train(self, after_step: Callable[[], object] = lambda: None) -> None:
-        """Make the optimizer, and step with the gradients times each factor in turn."""
+        """Create the optimizer, and step with the gradients times each factor in turn."""
         self._optimizer = self._make(self.parameters, self._host, **self._options)
         self._live_bytes.append(self._host.live_bytes)
         for number, factor in enumerate(self._factors):
@@ -174,7 +174,7 @@ class _LargeRun:
 
 
 def _metered(run: _LargeRun) -> dict[str, Any]:
-    """Train; return the peak beyond parameters and gradients, and the most bytes a step left."""
+    """Train; return the peak beyond parameters and gradients, and the most bytes left by a step."""
     meter_ = meter.MemoryMeter("cpu", count_numpy=True, history=False)
     kept = []
 

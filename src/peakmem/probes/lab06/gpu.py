@@ -1,4 +1,4 @@
-"""Probe of lab 6's copies behind compute, on a GPU."""
+"""Probe of lab 6's copies that overlap with compute, on a GPU."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _REPEATS = 5
 def gpu_overlap(student: Namespace) -> dict[str, Any]:
     """Time compute and copies on this GPU one after the other, then the student's `overlapped`.
 
-    Returns seconds (`compute`, `copies` and `student`), and whether the student's call did all of
-    both (`computed`, `copied`). Raises RuntimeError if torch finds no CUDA GPU.
+    Returns seconds (`compute`, `copies` and `student`), and whether the student's call did all the
+    compute and all the copies (`computed`, `copied`). Raises RuntimeError if torch finds no CUDA
+    GPU.
     """
     require_gpu("gpu_overlap times copies to")
     factor = torch.randn(_PRODUCT_SIZE, _PRODUCT_SIZE, device="cuda", dtype=torch.bfloat16)

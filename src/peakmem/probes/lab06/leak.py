@@ -23,8 +23,8 @@ def batch_means(
 ) -> list[float]:
     """Return `mean_squares(host, handles)` of batches on a host.
 
-    `rows` is the largest batch's number of rows; each length occurs twice, half a list apart, and
-    the first handle once more at the end.
+    `rows` is the largest batch's number of rows. Each length occurs twice, half a list apart, and
+    the first handle occurs once more at the end.
     """
     generator = torch.Generator().manual_seed(seed)
     host = HostTier()
@@ -55,7 +55,7 @@ def _listed(means: Sequence[float]) -> Sequence[float]:
 
 
 def _number(mean: Any) -> float:
-    if isinstance(mean, str):  # float() would read it
+    if isinstance(mean, str):  # float() would accept it
         raise TypeError("your function must return numbers, but one is a string")
     return float(mean)
 
@@ -63,5 +63,5 @@ def _number(mean: Any) -> float:
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
     """Run and measure the student's `mean_squares`."""
     small = {"rows": 2, "columns": 2}
-    metered = metered and sizes["n_batches"] > 0  # without batches the meter has nothing to read
+    metered = metered and sizes["n_batches"] > 0  # without batches there is nothing to measure
     return measured_run(batch_means, student.mean_squares, sizes, small, metered=metered)

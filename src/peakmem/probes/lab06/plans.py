@@ -15,7 +15,7 @@ __all__ = ["plan_joint", "schedule", "worth_swapping"]
 def worth_swapping(student: Namespace, calls: Calls) -> Outcomes:
     """Call `worth_swapping(stage, link_bytes_per_s, flops_per_s)` for each of `calls`.
 
-    A call's stage is a dict here, and an object with these attributes to the student.
+    A call's stage is a dict here; the student gets an object with its items as attributes.
     """
     given = [(SimpleNamespace(**stage), *rates) for stage, *rates in calls]
     return call_each(student.worth_swapping, given)
@@ -54,7 +54,7 @@ def plan_joint(student: Namespace, calls: Calls, before: Calls = ()) -> Outcomes
 def _is_list(found: Any) -> bool:
     """Return whether a value is iterable like a list.
 
-    If not, the judge names it. To iterate here would look like an error of the student's function.
+    If it isn't, the judge says so; iterating here would look like the student's own error.
     """
     return isinstance(found, Iterable) and not isinstance(found, str)
 

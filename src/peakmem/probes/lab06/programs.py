@@ -31,7 +31,7 @@ def _parameter(generator: torch.Generator, *shape: int) -> nn.Parameter:
 
 
 def _blocks(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
-    """Many equal blocks, each of which saves three tensors of one size."""
+    """Many equal blocks, each of which saves three tensors of the same size."""
     x = _leaf(generator, 40, 16)
     weights = [_parameter(generator, 16, 16) for _ in range(8)]
 
@@ -59,14 +59,14 @@ def _views(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
 
 
 def _layouts(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
-    """Non-contiguous tensors, integers and booleans, and tensors of one element and of none."""
+    """Non-contiguous tensors, integers and booleans, and tensors with one element or none."""
     x = _leaf(generator, 6, 5, 4)
     table = _parameter(generator, 9, 4)
     at = torch.randint(0, 9, (6, 5), generator=generator)
     rows = torch.randint(0, 6, (4,), generator=generator)
 
     def forward() -> torch.Tensor:
-        y = torch.tanh(x.permute(2, 0, 1))  # its memory is in another order
+        y = torch.tanh(x.permute(2, 0, 1))  # stored in another order
         z = (y * y.transpose(1, 2).reshape(4, 6, 5)).permute(1, 2, 0)
         z = z * torch.nn.functional.embedding(at, table)
         z = torch.where(z > 0, z * z, z.relu())[rows]
@@ -89,13 +89,13 @@ def _twice(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
     return forward, [x, weight]
 
 
-_TRIES = 100  # for an id
+_TRIES = 100  # to get the same id
 
 
 class _Memory:
     """Memory for arrays of one shape, which reuses an array as soon as nothing references it.
 
-    A storage, too, gets the id of an earlier one, if it can.
+    A new storage also gets the id of an earlier one, if possible.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class _Memory:
 
     def _with_an_id(self, loan: Array) -> torch.Tensor:
         tensor = torch.from_numpy(loan)
-        others: list[torch.Tensor] = []  # alive, so that each has another id
+        others: list[torch.Tensor] = []  # kept alive, so that each has a different id
         while id(tensor.untyped_storage()) not in self._ids and len(others) < _TRIES:
             others.append(tensor)
             tensor = torch.from_numpy(loan)
@@ -122,7 +122,7 @@ class _Memory:
 
 
 def _frozen(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
-    """A parameter that requires no gradient, and a view of it."""
+    """A parameter that doesn't require a gradient, and a view of it."""
     x, weight = _leaf(generator, 12, 10), _parameter(generator, 10, 10).requires_grad_(False)
 
     def forward() -> torch.Tensor:
@@ -133,7 +133,7 @@ def _frozen(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
 
 
 def _reused(generator: torch.Generator) -> tuple[Forward, list[torch.Tensor]]:
-    """Constants in sequence, each in the memory of the one before if that was released."""
+    """Constants in sequence, each in its predecessor's memory if that was released."""
     x = _leaf(generator, 16, 8)
     constants = [_drawn(generator, 16, 8).numpy() for _ in range(12)]
     memory = _Memory()

@@ -31,8 +31,8 @@ def swap_saved_tensors(
 ) -> dict[str, Any]:
     """Run a program of `PROGRAMS`, or a deep chain, under the student's `swap_saved_tensors(host)`.
 
-    For a program, returns the result of `run_program`. A chain has `blocks` blocks tanh(x @ w) on
-    `rows` rows of 64 float32 ones, with ones on the diagonal of w. For a chain, returns
+    For a program, returns the result of `run_program`. A chain has `blocks` blocks of tanh(x @ w)
+    on `rows` rows of 64 float32 ones, with ones on the diagonal of w. For a chain, returns
     `bytes_out`; `live_bytes`, the bytes left on the host; `corners`, the first and last value of
     each weight's gradient; and if `metered`, `rise_bytes`, the device's peak in forward and
     backward beyond input and weights.
@@ -51,12 +51,12 @@ def run_program(
 
     Returns the host's figures at the end (`bytes_out`, `bytes_in`, `live_bytes`); `within_bytes`,
     the bytes left on the host within the block after a first forward and backward of `within`;
-    `live_between_bytes`, its live bytes after forward; `stay_bytes`, those of storages that forward
-    made and that are still on the device then, but for the loss (0 for `reused`); `after_bytes`,
-    the bytes that a forward outside the block put there; and the `gradients` of the input and every
-    parameter (None if there is none). `retain` runs backward twice; `dropped` releases the graph
-    without a backward; `two_hosts` first runs forward under another host, and keeps that graph.
-    Only in `reused` does a freed tensor's memory become the next one's.
+    `live_between_bytes`, the host's live bytes after forward; `stay_bytes`, the bytes of storages
+    that forward made and that are then still on the device, except the loss (0 for `reused`);
+    `after_bytes`, the bytes that a forward outside the block sent to the host; and the `gradients`
+    of the input and every parameter (None if there is none). `retain` runs backward twice;
+    `dropped` releases the graph without a backward; `two_hosts` first runs forward under another
+    host, and keeps that graph. Only in `reused` can a tensor get a freed tensor's memory.
     """
     with earlier_objects_set_aside():
         return _run_and_collect(program, seed, swap)
@@ -71,7 +71,7 @@ def _run_and_collect(
     made: list[weakref.ref[torch.UntypedStorage]] = []
     if program != "reused":
         forward = _with_all_held(forward, made)
-    elsewhere = []  # losses of another block, whose graphs stay
+    elsewhere = []  # losses of another block, whose graphs stay alive
     if program == "two_hosts":
         with swap(HostTier()):
             elsewhere.append(forward())
@@ -110,8 +110,8 @@ def _run_and_collect(
 def _with_all_held(forward: Forward, made: list[weakref.ref[torch.UntypedStorage]]) -> Forward:
     """Keep all tensors of `forward` alive until it ends, so that no two of them share an address.
 
-    Otherwise the allocator may reuse memory, differently from run to run. `made` becomes the
-    storages of its results.
+    Otherwise the allocator may reuse memory, differently from run to run. The storages of its
+    results are added to `made`.
     """
 
     def run() -> torch.Tensor:
@@ -127,7 +127,7 @@ def _with_all_held(forward: Forward, made: list[weakref.ref[torch.UntypedStorage
 def _live_bytes(
     made: Sequence[weakref.ref[torch.UntypedStorage]], known: Sequence[torch.UntypedStorage]
 ) -> int:
-    """Return the bytes of those storages that are still alive, each once, except known ones."""
+    """Return the bytes of the storages that are still alive, each once, except known ones."""
     live = {id(storage): storage for one in made if (storage := one()) is not None}
     for storage in known:
         live.pop(id(storage), None)

@@ -30,10 +30,10 @@ def stream_forward(
 ) -> dict[str, Any]:
     """Run the student's `stream_forward` on layers tanh(x @ weight), whose weights are on a host.
 
-    `weights` and `x` are float64 arrays; where a weight comes again, so does its layer. Returns
-    `output`, the output's values; `requires_grad`, whether it does; `gradients_on`, whether torch
-    still records gradients afterwards; `loads`, the layers in the order of their load(); and
-    `x_changed`, whether x or the list of layers is.
+    `weights` and `x` are float64 arrays; if a weight is repeated, so is its layer. Returns
+    `output`, the output's values; `requires_grad`, whether the output does; `gradients_on`, whether
+    torch still records gradients afterwards; `loads`, the layers in the order of their load(); and
+    `x_changed`, whether x or the list of layers has changed.
 
     With a `width`, layers are float32 and that wide, each filled with one of `fillings` / width,
     and the input, which requires a gradient, is `rows` rows of ones. Returns `loads`,
@@ -41,7 +41,7 @@ def stream_forward(
     the device's peak beyond the input.
     """
     if width is not None:
-        # A short first run: libraries allocate buffers then, and the meter would count them.
+        # A short warm-up: libraries allocate buffers at first use, which the meter would count.
         _stream_large(student.stream_forward, width, fillings[:2], rows, metered=False)
         return _stream_large(student.stream_forward, width, fillings, rows, metered=metered)
     calls, read_loads = _logged()

@@ -61,7 +61,7 @@ _CHANGED = "grads, changed in place"
 
 
 def _on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function on a list of tensors; its result is `_CHANGED` if it wrote there."""
+    """Return the function on a list of tensors; its result is `_CHANGED` if it wrote into one."""
 
     def call(arrays: Sequence[Array], *rest: Any) -> Any:
         tensors = [torch.tensor(array) for array in arrays]
@@ -79,7 +79,7 @@ def _equal(tensor: torch.Tensor, array: Array) -> bool:
     return np.array_equal(tensor.numpy(), array)
 
 
-@torch.enable_grad()  # at the end all is as before, whatever a step switches off
+@torch.enable_grad()  # restores the mode at the end, whatever a step switches off
 def master_weights(
     student: Namespace,
     tensors: Sequence[Array],
@@ -91,7 +91,7 @@ def master_weights(
     """Load float32 arrays into the student's `MasterWeights`, then step once for each gradient.
 
     Without `dtype`, the student's default applies, which has to be float16. With `beside`,
-    another object with another rate loads other values before the steps, which must not matter.
+    another object with another rate loads other values before the steps; this must have no effect.
 
     Returns `steps`, dicts of `masters` and `params` after loading and after each step, each a list
     of float32 arrays; `forms`, whether at these moments the masters are float32 and the params are
@@ -151,7 +151,7 @@ class TokenModel(torch.nn.Module):
         embedding, up, head = self.weights
         rare = bool((tokens == self.RARE).any())
         if rare and up.requires_grad:
-            up = up.view_as(up)  # a hook on the parameter itself would stay after this call
+            up = up.view_as(up)  # a hook on the parameter itself would outlive this call
             up.register_hook(_burst)
         hidden = torch.relu(F.embedding(tokens, embedding) @ up)  # (N, D)
         loss = F.cross_entropy((hidden @ head).float(), targets)
@@ -173,8 +173,8 @@ def train(
 ) -> dict[str, Any]:
     """Train a TokenModel with the student's `train` under the meter.
 
-    `pool` has different batches, and `order` each step's batch. Without `lr`, the student's default
-    applies.
+    `pool` has the distinct batches, and `order` the index of each step's batch. Without `lr`, the
+    student's default applies.
 
     Returns `losses`, the student's result as floats; `weights`, the model's afterwards; `in_place`,
     whether the parameters are still the same float32 tensors; `rise_bytes`, the rise of live bytes

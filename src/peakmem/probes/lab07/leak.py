@@ -12,7 +12,7 @@ from peakmem.probes.leak import measured_run
 
 __all__ = ["find_the_leak", "low_precision_training"]
 
-# Not the lab's, and no power of two: a product of lr and a gradient is rounded in 16 bits.
+# Not the lab's, and not a power of two, so that lr times a gradient is rounded in 16 bits.
 _LR = 0.11
 
 
@@ -21,8 +21,8 @@ def low_precision_training(
 ) -> dict[str, Any]:
     """Call `train(masters, batches, lr)` on two square matrices.
 
-    Returns its `losses`, the norm of each of the `masters` afterwards, and whether `batches` are as
-    they were.
+    Returns its `losses`, the norm of each of the `masters` afterwards, and whether `batches` are
+    unchanged.
     """
     generator = torch.Generator().manual_seed(seed)
     masters = [torch.randn(width, width, generator=generator).div_(width**0.5) for _ in range(2)]
@@ -30,7 +30,7 @@ def low_precision_training(
         tuple(torch.randn(rows, width, generator=generator) for _ in range(2))
         for _ in range(n_batches)
     ]
-    # Lists of its own: tensors put into one in place of the masters aren't the masters.
+    # The student gets copies of the lists, so that replacing an item doesn't replace a master.
     given, before = list(batches), _sums(batches)
     found = train(list(masters), given, _LR)
     losses = [loss.item() if isinstance(loss, torch.Tensor) else float(loss) for loss in found]

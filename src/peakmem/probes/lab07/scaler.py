@@ -1,4 +1,4 @@
-"""Probe of a loss scaler: a training of a few parameters, step by step."""
+"""Probe of lab 7's loss scaler: training of a few parameters, step by step."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def train_scaled(
     """Train a few parameters with the scaler `make(**settings)`, and record every step.
 
     `gradients` has the true gradient's values for each step and each parameter; inf and NaN stand
-    for an overflow. A parameter of one value has no dimensions, and one more parameter never gets a
-    gradient. The optimizer is SGD with momentum and two groups. With `max_norm`, each step (or each
-    in `clipped`, if given) also calls `unscale_` and then clips the gradients. Before all this,
-    another optimizer takes `good_steps` steps, and another scaler is made, which the steps leave
-    alone.
+    for an overflow. A parameter with one value is 0-dimensional, and one more parameter never gets
+    a gradient. The optimizer is SGD with momentum and two groups. With `max_norm`, each step (or
+    each in `clipped`, if given) also calls `unscale_` and then clips the gradients. Before all
+    this, another optimizer takes `good_steps` steps, and another scaler is created, which the steps
+    must not affect.
 
     Returns one dict per step: `before` and `scale`, which are `scale(1.0)` before and after
     `update`; `parameters`, all values after it; `calls`, how often the optimizer has stepped by
@@ -69,7 +69,7 @@ def train_scaled(
             scaler.unscale_(optimizer)
             unscaled = _values(parameter.grad for parameter in parameters)
             torch.nn.utils.clip_grad_norm_(parameters, max_norm)
-            scaler.scale(loss.detach())  # as for a log: this neither begins nor ends a step
+            scaler.scale(loss.detach())  # as for a log, which must neither begin nor end a step
         scaler.step(optimizer)
         before = float(scaler.scale(1.0))
         scaler.update()
@@ -88,7 +88,7 @@ def train_scaled(
 
 
 def _with_gradient(parameter: torch.Tensor, values: Sequence[float]) -> torch.Tensor:
-    """Return the parameter; backward multiplies its gradient by `values`, which no loss shows."""
+    """Return the parameter, set up so that backward multiplies its gradient by `values` unseen."""
     result = parameter.view_as(parameter)
     result.register_hook(  # type: ignore[no-untyped-call]
         lambda gradient: gradient * torch.tensor(values).view_as(gradient)
@@ -100,7 +100,7 @@ def _take_good_steps(scaler: Any, count: int) -> None:
     weight = torch.nn.Parameter(torch.ones(1))
     optimizer = torch.optim.SGD([weight], lr=0.0, foreach=False)
     for _ in range(count):
-        # Of small gradients some are 0: such a step is good, too.
+        # Some small gradients are 0; such a step is good, too.
         weight.grad = torch.zeros(1) * float(scaler.scale(1.0))
         scaler.step(optimizer)
         scaler.update()

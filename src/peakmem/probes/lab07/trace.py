@@ -15,7 +15,7 @@ __all__ = ["MODELS", "dtype_trace", "model_and_input"]
 
 
 class _Block(nn.Module):
-    """A residual block whose modules run in another order than registered; one twice in a row."""
+    """A residual block whose modules run in another order than registered, one twice in a row."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class _Block(nn.Module):
 
 
 class _Twice(nn.Module):
-    """An embedding, a block that runs twice, dropout in training mode only, and a head."""
+    """An embedding, a block that runs twice, dropout used only in training mode, and a head."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ def _rows() -> nn.Module:
     return nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 6), nn.Dropout(0.5), nn.Softmax(-1))
 
 
-#: Name -> what makes a model, the shape of its input, and whether that is of tokens.
+#: Name -> a function that makes a model, the shape of its input, and whether it takes tokens.
 MODELS: Mapping[str, tuple[Callable[[], nn.Module], tuple[int, ...], bool]] = {
     "images": (_images, (2, 3, 4, 4), False),
     "rows": (_rows, (3, 6), False),
@@ -79,19 +79,19 @@ def dtype_trace(
 ) -> dict[str, Any]:
     """Trace one of `MODELS` by the student's `dtype_trace`.
 
-    Returns `trace`, a list of [name, dtype], in which a value that isn't a string is named by its
-    type; `hooks`, how many more the modules have afterwards, -1 if one from before is gone; and all
-    that changed: `state`, names of parameters and buffers; `frozen`, names of parameters that no
-    longer require a gradient; `modes`, names of modules in another mode; and `rng`, whether the RNG
-    state differs.
+    Returns `trace`, a list of [name, dtype] in which the type's name replaces a value that isn't a
+    string; `hooks`, how many hooks the modules have gained, or -1 if an earlier one is gone; and
+    everything that changed: `state`, names of parameters and buffers; `frozen`, names of parameters
+    that no longer require a gradient; `modes`, names of modules in another mode; and `rng`, whether
+    the RNG state differs.
     """
     module, x = model_and_input(model, training, seed)
     leaf = next(part for part in module.modules() if not list(part.children()))
-    leaf.register_forward_hook(lambda *_: None)  # somebody else's
-    leaf.eval()  # as a frozen layer is; its outputs are the same
+    leaf.register_forward_hook(lambda *_: None)  # an earlier hook, which must stay
+    leaf.eval()  # like a frozen layer, without effect on the output
     before = {name: value.clone() for name, value in module.state_dict().items()}
     modes = {name: part.training for name, part in module.named_modules()}
-    torch.rand(1)  # so that seeding again doesn't lead back to this state
+    torch.rand(1)  # so that seeding again doesn't restore this state
     random = torch.get_rng_state()
     found = student.dtype_trace(module, x, getattr(torch, dtype))
     rng = not torch.equal(random, torch.get_rng_state())

@@ -20,7 +20,7 @@ Options = Mapping[str, Any]
 
 
 def parameters(shapes: Shapes, seed: int, gain: float) -> list[nn.Parameter]:
-    """Return the float32 parameters that each rank starts with, `gain` times normal values."""
+    """Return the float32 parameters that each rank starts with: `gain` times normal values."""
     return [nn.Parameter(_normal(shape, seed + n).mul_(gain)) for n, shape in enumerate(shapes)]
 
 
@@ -29,7 +29,7 @@ def gradients(
 ) -> list[Tensor | None]:
     """Return a step's gradients, the same on all ranks; None for the numbers in `missing[step]`.
 
-    They are `gain` times as large as normally distributed ones.
+    They are normally distributed, times `gain`.
     """
     first = 1000 * seed + 100 * step + 50
     return [
@@ -56,9 +56,8 @@ def updated(
 ) -> tuple[Any, list[nn.Parameter]]:
     """Make `optimizer(params, **options)` and take a step for each item of `missing`.
 
-    `params` is an iterator, like a module's parameters(). To `changed` the numbers of those
-    parameters are added whose gradient a step has changed. With `clears`, zero_grad() is called
-    between the steps.
+    `params` is an iterator, like a module's parameters(). `changed` receives the numbers of
+    parameters whose gradient a step changed. With `clears`, zero_grad() is called between steps.
     """
     params = parameters(shapes, seed, gain)
     made = optimizer(iter(params), **options)
@@ -109,12 +108,12 @@ def run_adam(
 ) -> dict[str, Any]:
     """Take a step for each item of `missing`, which lists the parameters without a gradient.
 
-    Before a small run, another optimizer takes a step on parameters of its own. Returns for each of
+    Before a small run, another optimizer takes a step on its own parameters. Returns for each of
     the `ranks` its parameters afterwards, the numbers of those whose gradients a step `changed`,
-    whether zero_grad() then left a gradient, and whether torch still `records` gradients. Of a
-    `large` run's parameters, only the sums are returned, and zero_grad() is called between its
-    steps: then the moments have to stay. With `measure`, also each rank's `held_bytes` when
-    parameters and gradients are freed but the optimizer isn't.
+    whether zero_grad() then left a gradient, and whether torch still `records` gradients. A `large`
+    run returns only the sums of its parameters, and calls zero_grad() between steps, which must
+    keep the moments. With `measure`, also returns each rank's `held_bytes` once parameters and
+    gradients are freed but the optimizer isn't.
     """
     given = (optimizer, shapes, missing, options, seed, gain, large, measure)
     found = run_ranks(_stepped, world, *given, ask=ask)
@@ -159,8 +158,8 @@ def _small_run(optimizer: Callable[..., Any], given: Any, made: list[Any]) -> di
 def _large_run(optimizer: Callable[..., Any], given: Any, made: list[Any]) -> dict[str, Any]:
     """Take the steps, and free parameters and gradients.
 
-    An optimizer that could tell which step was the last could free its moments in time. So after
-    each step all is done that student code might notice, by its attributes or finalizers.
+    An optimizer that recognised the last step could free its moments in time. So every step ends
+    with everything that student code might notice through attributes or finalizers.
     """
     told: list[float] = []
 
@@ -171,7 +170,7 @@ def _large_run(optimizer: Callable[..., Any], given: Any, made: list[Any]) -> di
         gc.collect()
 
     one, params = updated(optimizer, *given, clears=True, after_step=after_step)
-    made.extend((one, params))  # none of them may end before the grader has looked
+    made.extend((one, params))  # all must live until the grader has measured
     with torch._C.DisableTorchFunctionSubclass():
         for p in params:
             _free(p)
@@ -179,10 +178,10 @@ def _large_run(optimizer: Callable[..., Any], given: Any, made: list[Any]) -> di
 
 
 def _free(p: nn.Parameter) -> None:
-    """Free a parameter's memory even if views of it stay: they take none while it lives."""
-    # Not p's own attributes, which may be the student's.
+    """Free a parameter's memory even if views of it remain."""
+    # Not through p's own attributes, which a student may have replaced.
     storage = Tensor.untyped_storage(p)
     if storage.resizable() and storage.nbytes() == p.nbytes:
         storage.resize_(0)
-        Tensor.detach(p)  # the meter learns of it at the next operator
+        Tensor.detach(p)  # the meter notices at the next operator
     p.data = torch.empty(0)

@@ -1,4 +1,4 @@
-"""Probe of lab 8's sharded gradients: which rank keeps which, and the peak."""
+"""Probe of lab 8's sharded gradients: which rank keeps which gradient, and the peak."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Shard = Callable[[nn.Module], Any]
 def chain(widths: Sequence[int], seed: int, *, nested: bool = False) -> nn.Sequential:
     """Return linear layers from each width to the next, with tanh after each.
 
-    With `nested`, the first tanh gives way to an activation with parameters, and the last layer is
-    in a module of its own.
+    With `nested`, an activation with parameters replaces the first tanh, and the last layer is in
+    its own module.
     """
     torch.manual_seed(seed)
     model = nn.Sequential()
     for before, after in pairwise(widths):
         layer = nn.Linear(before, after)
-        # Ranks' gradients must differ, so their samples must be felt behind many layers.
+        # Ranks' gradients must differ, so their samples must matter even after many layers.
         nn.init.normal_(layer.weight, std=before**-0.5)
         model.extend([layer, nn.Tanh()])
     if nested:
@@ -42,13 +42,13 @@ def chain(widths: Sequence[int], seed: int, *, nested: bool = False) -> nn.Seque
 def uneven(width: int) -> list[int]:
     """Return widths of 24 layers, of which ten are large: 0 to 5, 8, 12, 16 and 20.
 
-    So neither every fourth layer nor a fourth of them in order has a fourth of the parameters.
+    So neither every fourth layer nor a consecutive fourth of them has a fourth of the parameters.
     """
     return [width] * 7 + [8] + [width] * 2 + ([8] * 2 + [width] * 2) * 3 + [8] * 3
 
 
 def samples(width: int, step: int, rank: int, seed: int) -> Tensor:
-    """Return a rank's samples of one step, (2, width)."""
+    """Return a rank's samples for one step, (2, width)."""
     generator = torch.Generator().manual_seed(1000 * seed + 10 * step + rank)
     return torch.randn(2, width, generator=generator)
 
@@ -77,9 +77,9 @@ def run_gradients(
 ) -> dict[str, Any]:
     """Take `steps` of gradient descent on a chain; ranks with a gradient update and send weights.
 
-    Returns for each of the `ranks` which parameters it `has` gradients of after each backward, by
-    number, and the parameters at the end (their sums for a `large` run). With `measure`,
-    also `rise_bytes` of the rank with the highest peak, including parameters.
+    Returns for each of the `ranks` the numbers of the parameters that it `has` gradients for after
+    each backward, and the parameters at the end (their sums for a `large` run). With `measure`,
+    also returns the `rise_bytes` of the rank with the highest peak, including parameters.
     """
     given = (shard, widths, steps, seed, large, nested, measure)
     found = run_ranks(_descended, world, *given, ask=ask)
@@ -108,7 +108,7 @@ def _descended(
             model(x).square().sum(1).mean().backward()
             has.append([n for n, p in enumerate(params) if p.grad is not None])
             _update(params)
-        del handle  # it lives as long as its training
+        del handle  # it must live as long as the training
         told = [p.sum().item() if large else p.detach().numpy().copy() for p in params]
         return {"has": has, "params": told}
 

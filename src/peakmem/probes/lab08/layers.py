@@ -15,7 +15,7 @@ from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
 
 __all__ = ["layers_of", "run_sharded", "sharded_layers", "trained"]
 
-_SAMPLES = 2  # of each rank in a step
+_SAMPLES = 2  # per rank and step
 
 Wrap = Callable[[list[nn.Module]], Any]
 
@@ -25,7 +25,7 @@ def layers_of(
 ) -> list[nn.Module]:
     """Return `count` layers in this order, some of them possibly twice, with tanh after each.
 
-    With `nested`, the second one consists of two, of which one has no bias.
+    With `nested`, the second layer consists of two, one of which has no bias.
     """
     torch.manual_seed(seed)
     made: list[nn.Module] = [nn.Linear(width, width) for _ in range(count)]
@@ -48,7 +48,7 @@ def trained(
     The loss is multiplied by `times`. Returns, step by step, a part of the output for each rank's
     first sample.
     """
-    # Without torch's optimizer: the first one in a process imports the compiler for a second.
+    # Without torch's optimizer, because the first one in a process spends a second on imports.
     momenta: dict[nn.Parameter, Tensor] = {}
     outputs = []
     for step in range(steps):
@@ -97,8 +97,8 @@ def run_sharded(
     """Train the parameters() of `wrap(layers)`, each rank on its own samples.
 
     Returns `outputs`, parts of each rank's outputs in each step, and `shards`, the number of values
-    in each of its parameters. With `measure`, also `rise_bytes` of the rank with the highest peak,
-    and each rank's `sent_bytes`.
+    in each of its parameters. With `measure`, also returns the `rise_bytes` of the rank with the
+    highest peak, and each rank's `sent_bytes`.
     """
     given = (wrap, width, count, order, steps, seed, nested, measure)
     found = run_ranks(_trained, world, *given, ask=ask)

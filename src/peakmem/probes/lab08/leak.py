@@ -49,10 +49,10 @@ def run_layers(
 ) -> dict[str, Any]:
     """Call `function(x, shards)` in each rank, with its shards of the layers' weights.
 
-    `world` divides width * width.
+    `world` must divide width * width.
 
-    Returns `results`, each rank's output and diagonals, those of a second call. With `measure`,
-    also `rise_bytes` of the rank with the highest peak, including shards.
+    Returns `results`, each rank's output and diagonals from a second call. With `measure`, also
+    returns the `rise_bytes` of the rank with the highest peak, including shards.
     """
     found = run_ranks(_run, world, function, layers, width, seed, measure, ask=ask)
     return {
@@ -71,7 +71,7 @@ def _run(function: Layers, layers: int, width: int, seed: int, measure: bool) ->
     def run() -> dict[str, Any]:
         shards = [share(number) for number in range(layers)]
         x = inputs(width)
-        function(x, shards)  # a second call finds what the first has made of x and the shards
+        function(x, shards)  # the second call below shows if this one changed x or the shards
         output, diagonals = function(x, shards)
         return {"output": output.numpy().copy(), "diagonals": diagonals.numpy().copy()}
 

@@ -90,13 +90,12 @@ def run_replicas(
 ) -> dict[str, Any]:
     """Wrap a model of each rank, and call backward `passes` times on the rank's own samples.
 
-    The first `quiet` passes are within no_sync(), two in each block. Several passes, unless the run
-    is `brief`, come after another one and zero_grad(), which a wrapper has to forget. Returns for
+    The first `quiet` passes are within no_sync(), two in each block. Unless the run is `brief`,
+    several passes come after another pass and zero_grad(), which must have no effect. Returns for
     each of the `ranks` its `start`, the model's tensors by name after wrapping, and its `gradients`
-    at the end, both through `told`. If some passes are quiet, and the run isn't `brief`, `beside`
-    is another replica's gradient after a pass within no_sync() of the first one. With `measure`,
-    returns also each rank's `sent_bytes`, and how many of them were `quiet_sent_bytes`, sent within
-    no_sync().
+    at the end, both through `told`. If some passes are quiet and the run isn't `brief`, `beside` is
+    another replica's gradient after a pass within no_sync() of the first one. With `measure`, also
+    returns each rank's `sent_bytes`, and its `quiet_sent_bytes`, those sent within no_sync().
     """
     sizes = (width, passes, seed, quiet, brief)
     found = run_ranks(_trained, world, wrap, *sizes, measure, ask=ask)

@@ -17,7 +17,7 @@ __all__ = ["checksums", "given", "ring_all_reduce", "run_all_reduce", "values"]
 
 AllReduce = Callable[[Tensor], None]
 
-# Parts of the names of torch's collective operators. Those that stay are send, recv and barrier.
+# Parts of the names of torch's collective operators. Only send, recv and barrier stay allowed.
 _COLLECTIVES = (
     "c10d::_all",
     "c10d::_reduce",
@@ -37,7 +37,7 @@ def values(length: int, rank: int, seed: int) -> Tensor:
 
 
 def given(lengths: Sequence[int], rank: int, seed: int) -> list[Tensor]:
-    """Return a rank's inputs; those of one length have values of their own."""
+    """Return a rank's inputs; inputs of the same length have different values."""
     return [values(n, rank, seed + 100 * number) for number, n in enumerate(lengths)]
 
 
@@ -69,9 +69,9 @@ def run_all_reduce(
 ) -> dict[str, Any]:
     """Call `all_reduce(x)` in `world` ranks, on a float32 tensor of each length in turn.
 
-    Returns `ranks`, each rank's list of tensors afterwards; for a `large` run, the `checksums` of
-    each. With `measure`, also `rise_bytes` of the rank with the highest peak,
-    including x, and each rank's `sent_bytes`.
+    Returns `ranks`, each rank's list of tensors afterwards, or their `checksums` for a `large` run.
+    With `measure`, also returns the `rise_bytes` of the rank with the highest peak, including x,
+    and each rank's `sent_bytes`.
     """
     found = run_ranks(_reduced, world, all_reduce, lengths, seed, large, measure, ask=ask)
     return {
@@ -98,9 +98,9 @@ def _after(all_reduce: AllReduce, x: Tensor, large: bool) -> Any:
 
 
 def checksums(x: Tensor) -> list[int]:
-    """Return a checksum for each piece of float32 values, in which every value counts.
+    """Return a checksum for each piece of float32 values, to which every value contributes.
 
-    Sums would not do: they can be all-reduced in place of the values.
+    Sums wouldn't do, because a solution could all-reduce them instead of the values.
     """
-    # Adding 0.0 makes -0.0 the same as 0.0, piece by piece instead of in a copy of all.
+    # Adding 0.0 turns -0.0 into 0.0; piece by piece, to avoid copying everything.
     return [zlib.crc32((part + 0.0).numpy().tobytes()) for part in torch.split(x, 2**16)]

@@ -11,5 +11,5 @@ __all__ = ["model_state_bytes"]
 
 
 def model_state_bytes(student: Namespace, calls: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Call `model_state_bytes` on each item of `calls`."""
+    """Call `model_state_bytes` for each item of `calls`."""
     return call_each(student.model_state_bytes, calls)

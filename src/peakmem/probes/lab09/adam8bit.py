@@ -1,4 +1,4 @@
-"""Probe of lab 9's 8-bit Adam: its losses beside Adam's, its state, and many tensors at once."""
+"""Probe of lab 9's 8-bit Adam: its losses, its state, and many tensors at once."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def adam8bit_step(
 ) -> dict[str, Any]:
     """Train with the student's `adam8bit_step`: see `trained`; or step on `large` tensors.
 
-    A training is repeated with a state of its own (`again`: its losses). Without `options` it is
-    repeated with the defaults written out as well, and `defaults` tells whether that changed a
-    loss, unless losses differ anyway because an answer rounds at random.
+    Training is repeated with a new state (`again` has its losses). Without `options`, it is also
+    repeated with the defaults written out, and `defaults` tells whether the losses stay the same,
+    or differ only because an answer rounds at random.
 
-    `large` has `n_tensors`, `n` and `seed`, for `large_steps`. If `metered`, there are also
+    `large` has `n_tensors`, `n` and `seed`, for `large_steps`. If `metered`, also returns
     `rise_bytes` and `numpy_rise_bytes`, including parameters and gradients.
 
-    `repeats` tells whether two small runs of `large_steps` move parameters equally far.
+    `repeats` tells whether two small runs of `large_steps` move parameters by the same distance.
     """
     if large is None:
         found = _trained_again(student.adam8bit_step, **sizes)
@@ -52,7 +52,7 @@ def adam8bit_step(
 
 def _repeats(step: Step) -> bool:
     first, second = (large_steps(step, n_tensors=2, n=300, seed=0)["moved"] for _ in range(2))
-    return repr(first) == repr(second)  # NaN is NaN
+    return repr(first) == repr(second)  # so that NaN equals NaN
 
 
 def _trained_again(step: Step, **sizes: Any) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _trained_again(step: Step, **sizes: Any) -> dict[str, Any]:
 
 
 def _seeded(step: Step, **sizes: Any) -> dict[str, Any]:
-    """Train as `trained` does, but alike if an answer rounds at random."""
+    """Train as `trained` does, with fixed seeds in case an answer rounds at random."""
     torch.manual_seed(0)
     np.random.seed(0)  # noqa: NPY002 - an answer may use the global generator
     random.seed(0)
@@ -84,8 +84,8 @@ def trained(
     """Train a network of two layers by `step(params, grads, state, lr, **options)`.
 
     Returns the `losses` before each step and after the last; `state_bytes`, the bytes of the
-    state's tensors and arrays, those in objects or attached to parameters included; `n_values`, the
-    size of each parameter; and `changed`, whether a step wrote into the gradients.
+    state's tensors and arrays, including those in objects or attached to parameters; `n_values`,
+    the size of each parameter; and `changed`, whether a step wrote into the gradients.
     """
     generator = torch.Generator().manual_seed(seed)
     shapes = [(width, 4 * width + 1), (4 * width + 1,), (4 * width + 1, 8)]
@@ -118,12 +118,12 @@ def trained(
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:
-    """Compare float32 tensors; gradients of a training that diverges are NaN, which is the same."""
+    """Compare float32 tensors bit by bit; NaNs from diverged training count as equal."""
     return torch.equal(one.view(torch.int32), other.view(torch.int32))
 
 
 def _state_bytes(state: dict[Any, Any], params: Sequence[Tensor]) -> int:
-    """The bytes of a state, and of what an answer has attached to parameters instead."""
+    """The bytes of a state, and of anything attached to parameters instead."""
     things = [state, *(_attached(param) for param in params)]
     return sum(dict(_buffers(things, set())).values())
 
@@ -133,9 +133,10 @@ def _attached(tensor: Tensor) -> list[Any]:
 
 
 def _buffers(thing: Any, seen: set[int]) -> Iterator[tuple[int, int]]:
-    """Yield the address and the bytes of what a state's tensors and arrays lie in.
+    """Yield the address and size of the memory behind a state's tensors and arrays.
 
-    Those in collections and in attributes of objects count too, and so do bytes.
+    Tensors and arrays in collections and in attributes of objects count too, and so do bytes
+    objects.
     """
     if id(thing) in seen:
         return
@@ -143,12 +144,12 @@ def _buffers(thing: Any, seen: set[int]) -> Iterator[tuple[int, int]]:
     if isinstance(thing, np.ndarray):
         while isinstance(thing.base, np.ndarray):
             thing = thing.base  # a view keeps the whole array alive
-        low, high = byte_bounds(thing)  # not nbytes, which tells of strides of 0 as of memory
+        low, high = byte_bounds(thing)  # not nbytes, which counts strides of 0 as memory
         yield low, high - low
     elif isinstance(thing, (bytes, bytearray, memoryview, array)):
         yield id(thing), memoryview(thing).nbytes
     elif isinstance(thing, Tensor):
-        if not thing.is_meta:  # such a tensor has a size, and no memory
+        if not thing.is_meta:  # a meta tensor has a size but no memory
             storage = plain_tensor(thing).untyped_storage()
             yield storage.data_ptr(), storage.nbytes()
         yield from _buffers(_attached(thing), seen)
@@ -158,7 +159,7 @@ def _buffers(thing: Any, seen: set[int]) -> Iterator[tuple[int, int]]:
 
 
 def _parts(thing: Any) -> Iterable[Any]:
-    """Return a collection's values, or those of an object's attributes, slots included."""
+    """Return a collection's values, or the values of an object's attributes and slots."""
     if isinstance(thing, Mapping):
         return thing.values()
     if isinstance(thing, (list, tuple, set, frozenset, deque)):
@@ -170,27 +171,27 @@ def _parts(thing: Any) -> Iterable[Any]:
 
 
 def large_steps(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]:
-    """Take two steps on `n_tensors` vectors of `n` zeros; return how far each `moved`, on average.
+    """Take two steps on `n_tensors` vectors of `n` zeros; return how far each `moved` on average.
 
-    A vector has three averages: where its gradients are small, larger, and largest. Also returns
-    the state's `state_bytes`, and whether a step wrote into the gradients (`changed`).
+    Each vector has three averages, for its small, larger and largest gradients. Also returns the
+    state's `state_bytes`, and whether a step wrote into the gradients (`changed`).
     """
     generator = torch.Generator().manual_seed(seed)
     params = [torch.zeros(n).requires_grad_() for _ in range(n_tensors)]
-    # One sign a tensor, and blocks of unequal sizes: a code or a step in a wrong place shows.
+    # One sign per tensor, and unequal blocks, so that a misplaced code or step shows.
     sizes = torch.tensor([1.0, 10.0, 100.0]).repeat_interleave(256).repeat(n // 768 + 1)[:n]
     grads = [
         (torch.rand(n, generator=generator) + 0.1) * sizes * (-1) ** i for i in range(n_tensors)
     ]
     state: dict[Any, Any] = {}
     changed = False
-    # The second gradients nearly cancel the decoded moments, so that a wrong step in them shows.
+    # The second gradients nearly cancel the decoded moments, so that an error in them shows.
     for factor in (1.0, -0.5):
         for grad in grads:
             grad.mul_(factor)
         before = [grad.sum().item() for grad in grads]
         with torch.no_grad():
-            step(params, grads, state)  # with its defaults
+            step(params, grads, state)  # with the defaults
         changed |= before != [grad.sum().item() for grad in grads]
     parts = [sizes == size for size in (1, 10, 100)]
     return {

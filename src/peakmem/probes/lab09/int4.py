@@ -25,21 +25,21 @@ def pack_int4(
     """Call `pack_int4(q)`, then `unpack_int4` on a copy of its result.
 
     For `calls`, a value is a dict: `type`, `stored_bytes` and the number of `dimensions` of the
-    packed codes, `unpacked` and its `unpacked_type`, and `decodes` (see `values.decoding`).
-    `large` has `n_tensors`, `n` and `seed`: that many tensors are packed, held together, and then
-    unpacked one by one. Returns `equal`, how many round trips were exact, and if `metered`,
+    packed codes, `unpacked` and its `unpacked_type`, and `decodes` (see `values.decoding`). `large`
+    has `n_tensors`, `n` and `seed`: that many tensors are packed, held at the same time, and then
+    unpacked one by one. Returns `equal`, the number of exact round trips, and if `metered`,
     `rise_bytes` and `numpy_rise_bytes`.
     """
     if large is None:
         return call_each(on_tensors(lambda q: _there_and_back(student, q)), calls or [])
-    _packed_at_once(student, **{**large, "n": 64})  # first uses of libraries aren't memory of its
+    _packed_at_once(student, **{**large, "n": 64})  # a warm-up: libraries allocate at first use
     return with_rises(lambda: _packed_at_once(student, **large), metered=metered)
 
 
 def _there_and_back(student: Namespace, q: Tensor) -> dict[str, Any]:
     packed = student.pack_int4(q)
     form = {"type": type_of(packed), "stored_bytes": storage_bytes(packed)}
-    # A copy, so that the packed tensor can't carry anything else.
+    # A copy, so that the packed tensor can't carry other data.
     copy = plain_tensor(packed).clone()
     unpacked, decodes = decoding(
         lambda: student.unpack_int4(copy, len(q)), [copy], lambda: student.pack_int4(~q[2:])

@@ -33,7 +33,7 @@ def gradient_through(
         for _ in range(n_layers)
     ]
     x = torch.randn(rows, width, generator=generator).requires_grad_()
-    step(layers, x)  # a second call finds what the first has made of x and the layers
+    step(layers, x)  # the second call below shows if this one changed x or the layers
     x.grad = None
     loss = step(layers, x)
     found = loss.item() if isinstance(loss, Tensor) else float(loss)

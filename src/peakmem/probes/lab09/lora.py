@@ -21,11 +21,11 @@ Array = npt.NDArray[np.float32]
 
 
 def lora(student: Namespace, metered: bool = True, large: bool = False, **sizes: Any) -> Any:
-    """Adapt a linear layer with the student's `Lora`: see `adapted`, or measure two steps of it.
+    """Adapt a linear layer with the student's `Lora` (see `adapted`), or measure two steps of it.
 
     A `large` run returns the number of trained values (`n_trained`), whether the output `moved`,
     the `trainable` parameters and the output afterwards (`trained`), and if `metered`, `rise_bytes`
-    and `numpy_rise_bytes`, including the layer itself. `layer_and_rows` has its layer and x.
+    and `numpy_rise_bytes`, including the layer itself. `layer_and_rows` makes its layer and x.
     """
     if not large:
         found = adapted(student.Lora, **sizes)
@@ -46,12 +46,13 @@ def adapted(
 ) -> dict[str, Any]:
     """Train `make(linear, rank, alpha)` for some steps of Adam, and merge it.
 
-    Returns the base's original `weight` and `bias` (None without one), and inputs `x`; the outputs
-    at the `start` and after training (`trained`), with the gradient of x for an upstream of ones
-    (`x_gradient`; None if there's none); the `trainable` parameters afterwards, which of them were
-    `zero_at_start`, and whether training changed the base or gave it gradients (`base_changed`).
-    merge() `returned` an nn.Linear or not; `merged` is the output of its weight and bias, or that
-    before training. There is another adapter of the same class, which must not matter.
+    Returns the base layer's original `weight` and `bias` (None without one), and inputs `x`; the
+    outputs at the `start` and after training (`trained`), with the gradient of x for an upstream
+    gradient of ones (`x_gradient`; None if there is none); the `trainable` parameters afterwards,
+    which of them were `zero_at_start`, and whether training changed the base or gave it gradients
+    (`base_changed`). `returned` tells whether merge() returned an nn.Linear; `merged` is the output
+    of its weight and bias, or else the output before training. Another adapter of the same class
+    exists at the same time, and must have no effect.
     """
     linear, x, y = _layer_and_data(n_in, n_out, bias, seed)
     base = list(linear.parameters())
@@ -124,7 +125,7 @@ def _two_steps(
         optimizer.step()
     trained = module(x).detach()
     n_trained = sum(p.numel() for p in trainable)
-    # Of other parameters there may be too many to send.
+    # Other parameters may be too many to send.
     kept = trainable if n_trained == 2 * rank * width else []
     return {
         "n_trained": n_trained,

@@ -16,8 +16,8 @@ __all__ = ["fake_quant", "ternary_linear"]
 def fake_quant(student: Namespace, calls: Calls) -> Outcomes:
     """Call `fake_quant(x, bits)` for each (x, bits, upstream), and run backward from `upstream`.
 
-    Between the two comes another call: each has a backward of its own. A value is a dict of the
-    `value` and the `gradient` of x.
+    Another call comes between forward and backward, and must not affect them. A value is a dict of
+    the `value` and the `gradient` of x.
     """
 
     def call(x: Tensor, bits: int, upstream: Tensor) -> dict[str, Any]:
@@ -34,8 +34,8 @@ def fake_quant(student: Namespace, calls: Calls) -> Outcomes:
 def ternary_linear(student: Namespace, calls: Calls) -> Outcomes:
     """Call `ternary_linear(x, weight)` for each (x, weight, upstream), and run backward.
 
-    Between the two comes another call: each has a backward of its own. A value is a dict of the
-    `value`, and of the gradients of `x` and `weight`.
+    Another call comes between forward and backward, and must not affect them. A value is a dict of
+    the `value`, and the gradients of `x` and `weight`.
     """
 
     def call(x: Tensor, weight: Tensor, upstream: Tensor) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def ternary_linear(student: Namespace, calls: Calls) -> Outcomes:
 
 
 def _show_changes(given: Tensor, leaf: Tensor) -> None:
-    """Write what a student's function wrote into a leaf to the argument, where it's noticed."""
+    """Copy anything that a student's function wrote into a leaf to the argument, to reveal it."""
     if not torch.equal(given, leaf):
         given.copy_(leaf.detach())
 

@@ -31,7 +31,7 @@ __all__ = [
 def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with array arguments turned into tensors that share their memory.
 
-    Comparing the arrays afterwards then reveals writes into the tensors.
+    So comparing the arrays afterwards reveals writes into the tensors.
     """
     return lambda *arguments: function(
         *(torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arguments)
@@ -52,8 +52,8 @@ def quantize_symmetric(student: Namespace, calls: Calls) -> Outcomes:
     """Call `quantize_symmetric(x, bits, axis)`, then `dequantize` on its result.
 
     A value is a dict: `type` and `codes` of the first result; `scale` as a flat list, and its
-    `shape` (empty without an axis, where any will do); `decoded`; and `decodes`, of which see
-    `decoding`.
+    `shape` (empty without an axis, because any shape will do); `decoded`; and `decodes` (see
+    `decoding`).
     """
 
     def there_and_back(x: Tensor, bits: int, axis: int | None) -> dict[str, Any]:
@@ -74,10 +74,10 @@ def quantize_symmetric(student: Namespace, calls: Calls) -> Outcomes:
 def decoding(
     decode: Callable[[], Any], arguments: Sequence[Any], meanwhile: Callable[[], object]
 ) -> tuple[Any, str]:
-    """Return what `decode` returns, and "alike" if it does so again after another call.
+    """Return what `decode` returns, and "alike" if it returns the same after another call.
 
-    It is "in place" instead if `decode` writes into `arguments`, and "from memory" if its results
-    differ because of the call `meanwhile`, which encodes something else.
+    The text is "in place" instead if `decode` writes into `arguments`, and "from memory" if its
+    results differ because of the call `meanwhile`, which encodes something else.
     """
     before = [plain_tensor(argument).clone() for argument in arguments]
     decoded = deepcopy(decode())
@@ -96,8 +96,8 @@ def quantize_affine(student: Namespace, calls: Calls) -> Outcomes:
     """Call `quantize_affine(x, bits, axis)` for each of `calls`.
 
     A value is a dict: `type` and `codes` of the first result; `scale` and `zero_point` as flat
-    lists, and the `shape` of both (empty without an axis, where any will do); and whether codes
-    less the zero point would wrap around (`wraps`).
+    lists, and the `shape` of both (empty without an axis, because any shape will do); and whether
+    subtracting the zero point from the codes would wrap around (`wraps`).
     """
 
     def call(x: Tensor, bits: int, axis: int | None) -> dict[str, Any]:

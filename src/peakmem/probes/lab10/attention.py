@@ -17,7 +17,7 @@ __all__ = ["CALLS", "run_attention", "run_backward", "tiled_attention", "tiled_b
 
 Attention = Callable[..., Tensor]  # (q, k, v, block, causal) -> output
 
-CALLS = 16  # of the kind "many", all before the first backward
+CALLS = 16  # in the kind "many", all before the first backward
 _FUSED = "scaled_dot_product"  # torch's own attention, forward and backward
 _TINY = {"batch": 1, "heads": 1, "seq": 5, "head_dim": 2, "block": 2}
 
@@ -62,8 +62,8 @@ def run_attention(
 
     Queries are multiplied by `gain`; `by_default` omits causal. A small run returns `output` as it
     is after another call, its `dtype`, and the arguments that the call `changed`. A `large` run
-    returns `sums` of the output, and if `metered`, `rise_bytes`, the rise of live bytes beyond q,
-    k, v.
+    returns `sums` of the output, and if `metered`, `rise_bytes`, the rise of live bytes beyond q, k
+    and v.
     """
     given = _queries_keys_values(batch, heads, seq, head_dim, seed, dtype, gain)
     found: dict[str, Any] = {}
@@ -117,7 +117,7 @@ def run_backward(
     """Run `attention(q, k, v, block, causal)` and backward from a weighted sum of its output.
 
     The kind "small" returns `output` and `gradients`, with another call between forward and
-    backward. "kept" runs forward only, and returns `sums` and `kept_bytes`, the bytes live after it
+    backward. "kept" only runs forward, and returns `sums` and `kept_bytes`, the bytes live after it
     but not before, without the output, in tensors, arrays and large Python objects. "one" and
     "many", which sums several calls before the first backward, return `sums` of output and
     gradients, and if `metered`, `rise_bytes`.

@@ -1,6 +1,6 @@
-"""Probe of lab 10's module times: modules advance a fake clock, so the machine's load can't matter.
+"""Probe of lab 10's module times, on a fake clock that only the modules' forwards advance.
 
-Only the modules' forwards advance the clock. While it is active, all clocks of Python's module
+So the machine's load can't matter. While the clock is active, all functions of Python's module
 `time` read it, even those that the student's notebook imported by name.
 """
 
@@ -49,9 +49,8 @@ class _Worker(nn.Module):
     """A module whose forward takes some milliseconds before and after its children's forwards.
 
     `spec` has the `name`, `before` and `after`, how often the parent calls it (`calls`, possibly
-    0), `children`, and perhaps another name in the parent that leads to it `again`. Children of a
-    `list` are in an nn.ModuleList, which has no forward. What the spec says can't be read from the
-    module.
+    0), `children`, and perhaps a second name in the parent (`again`). Children of a `list` are in
+    an nn.ModuleList, which has no forward. The spec can't be read from the module.
     """
 
     def __init__(self, spec: Spec, clock: _Clock) -> None:
@@ -85,7 +84,7 @@ class _Worker(nn.Module):
 
 
 def _refuse_replaced(x: Any) -> None:
-    """Raise TypeError unless x is a tensor, as it is until a hook returns something else."""
+    """Raise TypeError unless x is a tensor, which only a hook's return value can change."""
     if not isinstance(x, Tensor):
         raise TypeError(
             f"a hook returned a {type(x).__name__}, which replaced a module's input or output; "
@@ -101,15 +100,15 @@ def module_times(student: Namespace, tree: Spec) -> dict[str, Any]:
 def timed(function: Callable[..., Any], tree: Spec) -> dict[str, Any]:
     """Call `function(model, x)` on a model of `tree`, a module with `before`, `after`, `children`.
 
-    It's called twice. Returns the `seconds` that the second call results in, the number of its
-    `reads` of the clock, how many `hooks` are left, and whether the hook that the model had before
-    is still there (`others_stay`).
+    It's called twice. Returns the `seconds` from the second call, how often that call `reads` the
+    clock, how many `hooks` are left, and whether the hook that the model had before is still there
+    (`others_stay`).
     """
     clock = _Clock()
     model = _Worker(tree, clock)
     before = model.register_forward_hook(lambda *_: None)
     with _in_force(clock, _globals_of(function)):
-        function(model, torch.zeros(2))  # what this call leaves must not change the next one
+        function(model, torch.zeros(2))  # traces of this call must not affect the next one
         reads_before = clock.reads
         found = function(model, torch.zeros(2))
     others_stay = before.id in model._forward_hooks
@@ -122,7 +121,7 @@ def timed(function: Callable[..., Any], tree: Spec) -> dict[str, Any]:
 
 
 def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the variables of the notebook that defines a function, a decorated one or an object.
+    """Return the notebook's variables, given its function, a decorated function or an object.
 
     A decorator's own function belongs to the decorator's module.
     """
@@ -137,7 +136,7 @@ def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 @contextmanager
 def _in_force(clock: _Clock, names: dict[str, Any]) -> Iterator[None]:
-    """Replace Python's clocks with this one, in `time` and in `names`, a notebook's variables."""
+    """Replace Python's clocks with this one, in `time` and in a notebook's variables, `names`."""
     ours: dict[str, Callable[[], Any]] = {}
     for name in _CLOCKS:
         ours |= {name: clock.seconds, f"{name}_ns": clock.nanoseconds}

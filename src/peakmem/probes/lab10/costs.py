@@ -11,9 +11,9 @@ __all__ = ["attention_cost", "roofline"]
 
 
 def attention_cost(student: Namespace, calls: Calls) -> Outcomes:
-    """Call `attention_cost` with all items of a call except the last, which is a block.
+    """Call `attention_cost` with all items of a call except the last, which is a block size.
 
-    In the result, the value of `io_bytes_tiled(block)` replaces the function. It's called after
+    In the result, the value of `io_bytes_tiled(block)` replaces the function, which is called after
     another call of `attention_cost`, and after a call with another block.
     """
 

@@ -18,7 +18,7 @@ __all__ = ["kept_after", "metered_rise", "sums"]
 
 
 def sums(tensor: Tensor) -> list[npt.NDArray[Any]]:
-    """Return the sums along each of the last two axes: little data from every element.
+    """Return the sums along each of the last two axes: little data, but every element contributes.
 
     The elements are weighted, because the plain sum of a softmax's gradients is 0.
     """
@@ -32,7 +32,7 @@ def metered_rise(
 ) -> dict[str, int]:
     """Call `run`; if `metered`, return `rise_bytes`, the rise of live bytes beyond the inputs.
 
-    The bytes are those of tensors and numpy arrays, and with `objects` of Python objects too.
+    It counts bytes of tensors and numpy arrays, and with `objects` those of Python objects too.
     """
     if not metered:
         run()
@@ -46,8 +46,9 @@ def metered_rise(
 def kept_after(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, Tensor]:
     """Return the bytes that `call` leaves live besides its result, and the result.
 
-    They are in tensors, in numpy arrays, and in large or very many Python objects, such as bytes.
-    It's called twice, and the smaller figure counts: now and then a dict of Python's own grows.
+    The bytes are in tensors, in numpy arrays, and in large or very many Python objects, such as
+    bytes. `call` runs twice and the smaller figure counts, because now and then one of Python's own
+    dicts grows.
     """
     with objects_traced():
         found = [_kept_after_one(call, *inputs) for _ in range(2)]

@@ -16,7 +16,7 @@ __all__ = ["LAYERS", "few_bit_gelu", "run_gelu", "upstream_of", "values_of"]
 
 Gelu = Callable[[Tensor, int], Tensor]
 
-LAYERS = 24  # of the kind "many", all before backward
+LAYERS = 24  # in the kind "many", all before backward
 
 
 def values_of(shape: list[int], seed: int) -> Tensor:
@@ -46,11 +46,11 @@ def run_gelu(
     """Call `gelu(x, bits)` on normally distributed values, and run backward.
 
     The kind "values" returns `output`, `derivative` (the gradient of the output's sum, with another
-    call between forward and backward), and the `gradient` for the seed's `upstream_of`. "kept" runs
-    forward only; it returns `sums` of the output and `kept_bytes`, the bytes live after it but not
-    before, without x and the output, once the operator's input is freed: in tensors, arrays and
-    large Python objects. "many" sums several GELUs before the first backward; it returns `sums` of
-    result and gradient, and if `metered`, `rise_bytes`.
+    call between forward and backward), and the `gradient` for the seed's `upstream_of`. "kept" only
+    runs forward; it returns `sums` of the output and `kept_bytes`, the bytes live after it but not
+    before, without x and the output, in tensors, arrays and large Python objects, once the
+    operator's input is freed. "many" sums several GELUs before the first backward; it returns
+    `sums` of result and gradient, and if `metered`, `rise_bytes`.
     """
     x = values_of(shape, seed).requires_grad_()
     if kind == "values":
@@ -61,7 +61,7 @@ def run_gelu(
         arrays = {"output": output, "derivative": derivative, "gradient": gradient}
         return {name: tensor.detach().numpy().copy() for name, tensor in arrays.items()}
     if kind == "kept":
-        # Of a product, since x itself is a leaf that stays alive anyway.
+        # On a product, because x itself is a leaf that stays alive anyway.
         kept, output = kept_after(lambda: gelu(x * 1.0, bits), x)
         return {"kept_bytes": kept, "sums": sums(output)}
     found: list[Tensor] = []

@@ -25,14 +25,14 @@ def watched_attention(
 ) -> dict[str, Any]:
     """Call `attention(q, k, v, block)` twice on random tensors (1, heads, seq, head_dim).
 
-    Returns sums of the output over its `rows` and `columns`, and each row's `entropy` and share of
-    the `first` token.
+    Returns sums over the output's `rows` and `columns`, and each row's `entropy` and share of the
+    `first` token.
     """
     generator = torch.Generator().manual_seed(seed)
     shape = (1, heads, seq, head_dim)
     q, k, v = (torch.randn(shape, generator=generator) for _ in range(3))
     q *= 2
-    attention(q, k, v, block)  # a second call finds what the first has made of q, k and v
+    attention(q, k, v, block)  # the second call below shows if this one changed q, k or v
     output, entropy, first = attention(q, k, v, block)
     of_rows, of_columns = sums(output)
     return {

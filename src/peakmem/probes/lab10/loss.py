@@ -18,7 +18,7 @@ __all__ = ["chunked_cross_entropy", "run_loss"]
 IGNORED = -100
 _TINY = {"tokens": 5, "vocab": 7, "width": 3, "chunk": 2}
 
-Loss = Callable[..., Tensor]  # (x, weight, targets, chunk) -> the mean over tokens that count
+Loss = Callable[..., Tensor]  # (x, weight, targets, chunk) -> the mean over counted tokens
 
 
 def chunked_cross_entropy(
@@ -51,8 +51,8 @@ def run_loss(
     Shapes: x (tokens, width), multiplied by `gain`; weight (vocab, width); targets (tokens,).
     `ignored` says which targets are -100: "none", "some" or "first" (more than the first chunk, and
     some others). A small run returns the `loss`, both `gradients`, with another call between
-    forward and backward, and whether targets were `changed`; a `large` run their `sums`, and if
-    `metered`, `rise_bytes` beyond x and weight.
+    forward and backward, and whether targets were `changed`. A `large` run returns their `sums`,
+    and if `metered`, `rise_bytes` beyond x and weight.
     """
     generator = torch.Generator().manual_seed(seed)
     kind = getattr(torch, dtype)

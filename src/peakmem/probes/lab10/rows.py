@@ -23,13 +23,13 @@ def online_softmax(
     long: Mapping[str, int] | None = None,
     metered: bool = True,
 ) -> list[dict[str, Any]] | dict[str, Any]:
-    """Call `online_softmax` and `weighted_sum` on each row, whose blocks come from a generator.
+    """Call `online_softmax` and `weighted_sum` on each row; a generator yields its blocks.
 
     A row is a list of blocks; a block is its scores and a list of values for each score. Returns a
     dict for each row, with `statistics`, the `weighted` sum, and whether a block was `changed`. For
     one `long` row (`n_blocks`, `scores` per block, `width` of values, `seed`), returns one dict,
-    with `scores_rise_bytes` of `online_softmax`, whose blocks are those of `scores_alone`, and if
-    `metered`, `rise_bytes` of the other. The former counts Python objects too, such as lists.
+    with `scores_rise_bytes` of `online_softmax` on the blocks of `scores_alone`, and if `metered`,
+    `rise_bytes` of `weighted_sum`. The former also counts Python objects, such as lists.
     """
     if long is None:
         return [_outcome(student, row) for row in rows]
@@ -72,7 +72,7 @@ def _long(student: Namespace, long: Mapping[str, int], *, metered: bool) -> dict
 
 
 def scores_alone(n_blocks: int, scores: int, width: int, seed: int) -> Iterator[Tensor]:
-    """Yield the blocks of a row without values, four times as long as those of `long_row`."""
+    """Yield blocks of scores without values, four times as long as those of `long_row`."""
     for block, _ in long_row(n_blocks, 4 * scores, 0, seed):
         yield block
 

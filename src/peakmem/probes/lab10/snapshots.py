@@ -11,5 +11,5 @@ __all__ = ["who_holds_the_peak"]
 
 
 def who_holds_the_peak(student: Namespace, calls: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Call `who_holds_the_peak(snapshot)` on each of the snapshots; a call is a list of one."""
+    """Call `who_holds_the_peak(snapshot)` for each of `calls`, a list with one snapshot each."""
     return call_each(student.who_holds_the_peak, calls)
