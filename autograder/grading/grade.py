@@ -6,7 +6,7 @@ Long because it is decided in one place what runs, what runs again, and which ve
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from autograder.model.judge import could_not_judge, draw, judge_answer, judge_sa
 from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.submission import RunCell, Submission
-from autograder.model.task import Answer, Case, Lab, Task, Verdict
+from autograder.model.task import NOT_WRITTEN, Answer, Case, Lab, Task, Verdict
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import NO_BUDGETS
 
@@ -213,11 +213,18 @@ def _run_alone(
         collect_alone, task, cases, answers, plan=plan, submission=submission, sandbox=sandbox
     )
     is_first = all(answer.lost == NOT_RUN for answer in answers)
+    shows_more = False
     if verdict.status != "could_not_judge" and not is_first:
         telling = _telling_cases(task, cases, answers)
         run = collect_more(left=left, numbers=[*telling])
         if not _may_gain(task, cases, telling, run):
-            return first
+            # If another exercise isn't written, only this run shows the exercise's own mistake.
+            told = [run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in telling]
+            shows_more = _is_unwritten(task, cases, answers) and not _is_unwritten(
+                task, [cases[number] for number in telling], told
+            )
+            if not shows_more:
+                return first
     run = collect_more(left=left)
     failed |= run.failed_cells
     again = [run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in range(len(cases))]
@@ -226,11 +233,21 @@ def _run_alone(
     settled = second.status != "could_not_judge" and not any(a.lost is not None for a in again)
     counts = (
         second.points > verdict.points
+        or (shows_more and settled and second.points == verdict.points)
         or is_first
         or (verdict.status == "could_not_judge" and settled)
         or any(answer.busy for answer in again)
     )
     return (again, second) if counts else first
+
+
+def _is_unwritten(task: Task, cases: Iterable[Case], answers: Iterable[Answer]) -> bool:
+    """Whether some code wasn't written. It may be another exercise's, which this one builds on."""
+    return any(
+        finding == NOT_WRITTEN
+        for case, answer in zip(cases, answers, strict=True)
+        for finding in judge_answer(task, case, answer).values()
+    )
 
 
 def _telling_cases(

@@ -60,7 +60,8 @@ def adapted(
     (`x_gradient`; None if there's none); the `trainable` parameters afterwards, which of them were
     `zero_at_start`, and whether training changed the base or gave it gradients (`base_changed`).
     merge() `returned` an nn.Linear or not; `merged` is the output of its weight and bias, or that
-    before training. There is another adapter of the same class, which must not matter.
+    before training. There are another adapter of the same class and an earlier merge(), which must
+    not matter.
     """
     linear, x, y = _layer_and_data(n_in, n_out, bias, seed)
     base = list(linear.parameters())
@@ -69,6 +70,7 @@ def adapted(
     module = make(linear, rank, alpha)
     make(nn.Linear(n_in, n_out, bias=bias), rank, 2 * alpha)
     start = module(x)
+    module.merge()  # now, which must not matter later
     zero = [not p.any() for p in module.parameters() if p.requires_grad]
     trainable = _trained(module, x, y, steps)
     leaf = x.clone().requires_grad_()

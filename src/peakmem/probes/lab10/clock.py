@@ -103,22 +103,26 @@ def timed(function: Callable[..., Any], tree: Spec) -> dict[str, Any]:
 
     It's called twice. Returns the `seconds` that the second call results in, the number of its
     `reads` of the clock, how many `hooks` are left, and whether the hook that the model had before
-    is still there (`others_stay`).
+    is still there (`others_stay`), and its modules' training modes are as they were (`modes_stay`).
     """
     clock = _Clock()
     model = _Worker(tree, clock)
     before = model.register_forward_hook(lambda *_: None)
+    model.eval()
+    next(model.children(), model).train()  # as if one part weren't frozen
+    modes = [module.training for module in model.modules()]
     with _in_force(clock, _globals_of(function)):
         function(model, torch.zeros(2))  # what this call leaves must not change the next one
         reads_before = clock.reads
         found = function(model, torch.zeros(2))
     others_stay = before.id in model._forward_hooks
+    modes_stay = [module.training for module in model.modules()] == modes
     before.remove()
     left = hooks_on(model)
     for of_all in (torch_modules._global_forward_hooks, torch_modules._global_forward_pre_hooks):
         of_all.clear()
     results = {"seconds": as_sent(found), "reads": clock.reads - reads_before}
-    return {**results, "hooks": left, "others_stay": others_stay}
+    return {**results, "hooks": left, "others_stay": others_stay, "modes_stay": modes_stay}
 
 
 def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
