@@ -213,17 +213,13 @@ def _run_alone(
         collect_alone, task, cases, answers, plan=plan, submission=submission, sandbox=sandbox
     )
     is_first = all(answer.lost == NOT_RUN for answer in answers)
-    shows_more = False
     if verdict.status != "could_not_judge" and not is_first:
         telling = _telling_cases(task, cases, answers)
         run = collect_more(left=left, numbers=[*telling])
         if not _may_gain(task, cases, telling, run):
-            # If another exercise isn't written, only this run shows the exercise's own mistake.
             told = [run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in telling]
-            shows_more = _is_unwritten(task, cases, answers) and not _is_unwritten(
-                task, [cases[number] for number in telling], told
-            )
-            if not shows_more:
+            before = [answers[number] for number in telling]
+            if not _shows_more(task, [cases[number] for number in telling], before, told):
                 return first
     run = collect_more(left=left)
     failed |= run.failed_cells
@@ -231,14 +227,26 @@ def _run_alone(
     again, second = judge_run(task, cases, again, run.busy)
     # A doubtful answer may prove incorrect without the others, but a missing one settles nothing.
     settled = second.status != "could_not_judge" and not any(a.lost is not None for a in again)
+    is_as_good = settled and second.points == verdict.points
     counts = (
         second.points > verdict.points
-        or (shows_more and settled and second.points == verdict.points)
+        or (
+            is_as_good
+            and verdict.status != "could_not_judge"
+            and _shows_more(task, cases, answers, again)
+        )
         or is_first
         or (verdict.status == "could_not_judge" and settled)
         or any(answer.busy for answer in again)
     )
     return (again, second) if counts else first
+
+
+def _shows_more(
+    task: Task, cases: Sequence[Case], before: Iterable[Answer], after: Iterable[Answer]
+) -> bool:
+    """Whether unwritten code hid the exercise's own mistake, which now shows."""
+    return _is_unwritten(task, cases, before) and not _is_unwritten(task, cases, after)
 
 
 def _is_unwritten(task: Task, cases: Iterable[Case], answers: Iterable[Answer]) -> bool:
