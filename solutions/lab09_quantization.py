@@ -1455,7 +1455,7 @@ if predicted(predicted_mib, question="how many MiB does a step take?"):
 # If $\gamma$ is the *mean* of $|W|$ over the matrix, a code is $W / \gamma$, rounded and clipped to $[-1,
 # 1]$; the weight used is the code times $\gamma$.
 #
-# Write `ternary_linear(x, weight)`, which returns $x$ times that weight, transposed. The gradient of `weight` is
+# Write `ternary_linear(x, weight)`: a matrix $x$ times that weight, transposed. The gradient of `weight` is
 # straight-through *everywhere*, as if the weight itself had been used; none flows through $\gamma$. The
 # gradient of `x` comes from the weight used.
 #

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from autograder.model.compare import first_entry
 from autograder.model.restrictions import NOTHING_BANNED, Ban
 from autograder.model.task import Answer, Budget, Case, Finding, Task
 from peakmem.labs.compare import differing, show
@@ -132,7 +133,9 @@ class _Exercise:
         known = [name for name, mutant in mutants if close(self.results(mutant, sizes), got)]
         where, right, wrong = _first_differing(expected, got, close)
         given = {name: size for name, size in case.inputs.items() if name != "seed"}
-        said = f"With {show(given)}: expected {show(right)}, but got {show(wrong)}{where}."
+        differs = first_entry(("value", right), ("value", wrong), close)
+        differs = differs or f"expected {show(right)}, but got {show(wrong)}."
+        said = f"With {show(given)}{where}: {differs}"
         return Finding(False, said, tuple(known))
 
     def _expected(self, sizes: tuple[tuple[str, Any], ...]) -> Any:

@@ -6,7 +6,7 @@ Long because it decides in one place what runs, what runs again, and which verdi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from autograder.model.judge import could_not_judge, draw, judge_answer, judge_sa
 from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.submission import RunCell, Submission
-from autograder.model.task import Answer, Case, Lab, Task, Verdict
+from autograder.model.task import NOT_WRITTEN, Answer, Case, Lab, Task, Verdict
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import NO_BUDGETS
 
@@ -217,20 +217,45 @@ def _run_alone(
         telling = _telling_cases(task, cases, answers)
         run = collect_more(left=left, numbers=[*telling])
         if not _may_gain(task, cases, telling, run):
-            return first
+            told = [run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in telling]
+            before = [answers[number] for number in telling]
+            if not _shows_more(task, [cases[number] for number in telling], before, told):
+                return first
     run = collect_more(left=left)
     failed |= run.failed_cells
     again = [run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in range(len(cases))]
     again, second = judge_run(task, cases, again, run.busy)
     # A doubtful answer may prove incorrect without the others, but a missing one settles nothing.
     settled = second.status != "could_not_judge" and not any(a.lost is not None for a in again)
+    is_as_good = settled and second.points == verdict.points
     counts = (
         second.points > verdict.points
+        or (
+            is_as_good
+            and verdict.status != "could_not_judge"
+            and _shows_more(task, cases, answers, again)
+        )
         or is_first
         or (verdict.status == "could_not_judge" and settled)
         or any(answer.busy for answer in again)
     )
     return (again, second) if counts else first
+
+
+def _shows_more(
+    task: Task, cases: Sequence[Case], before: Iterable[Answer], after: Iterable[Answer]
+) -> bool:
+    """Whether unwritten code hid the exercise's own mistake, which now shows."""
+    return _is_unwritten(task, cases, before) and not _is_unwritten(task, cases, after)
+
+
+def _is_unwritten(task: Task, cases: Iterable[Case], answers: Iterable[Answer]) -> bool:
+    """Whether some code wasn't written. It may be another exercise's, which this one builds on."""
+    return any(
+        finding == NOT_WRITTEN
+        for case, answer in zip(cases, answers, strict=True)
+        for finding in judge_answer(task, case, answer).values()
+    )
 
 
 def _telling_cases(

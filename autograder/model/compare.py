@@ -15,7 +15,7 @@ from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding
 from peakmem.core.serialization import PlainError
 from peakmem.labs.compare import same, show, whole
 
-__all__ = ["are_outcomes", "by_reference", "raised_text", "same", "show", "whole"]
+__all__ = ["are_outcomes", "by_reference", "first_entry", "raised_text", "same", "show", "whole"]
 
 Outcome = tuple[Any, ...]
 
@@ -56,7 +56,7 @@ def by_reference(
             call = write(*arguments) if write else ", ".join(show(a) for a in arguments)
             said = (
                 (item and _first_item(item, expected, got, equal, form or show))
-                or _first_entry(expected, got, equal)
+                or first_entry(expected, got, equal)
                 or _difference(expected, got, form or show)
             )
             said = f"For {call}: {said}"
@@ -124,7 +124,7 @@ def _first_item(
     return ""
 
 
-def _first_entry(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, Any], bool]) -> str:
+def first_entry(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, Any], bool]) -> str:
     """Which entry of two dicts first differs, or which key; "" if they aren't dicts.
 
     `equal` compares whole dicts, so each entry is tried in a copy of the expected dict.

@@ -316,3 +316,16 @@ def fake_quant(x, bits):
     top = 2 ** (bits - 1) - 1
     inside = x.clamp(-1, 1)
     return inside + ((inside * top + 0.5).floor() / top - inside).detach()
+
+
+# %% wrong: passes_a_step_beyond
+"""Its gradient passes up to a whole step beyond the ends, where values are clipped."""
+import torch
+
+
+def fake_quant(x, bits):
+    top = 2 ** (bits - 1) - 1
+    inside = x.detach().abs() < 1 + 1 / top
+    value = torch.round(x.detach().clamp(-1, 1) * top) / top
+    carrier = x * inside
+    return carrier + (value - carrier).detach()

@@ -1103,3 +1103,61 @@ class Lora(nn.Module):
         with torch.no_grad():
             merged.weight += self.scale * self.b @ self.a
         return merged
+
+
+# %% wrong: merged_once
+"""merge() returns the layer of its first call, which was before training. [earns 2]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.base = linear.requires_grad_(False)
+        self.A = nn.Parameter(torch.randn(rank, linear.in_features) / rank)
+        self.B = nn.Parameter(torch.zeros(linear.out_features, rank))
+        self.factor = alpha / rank
+        self.merged = []
+
+    def forward(self, x):
+        return self.base(x) + self.factor * (x @ self.A.T @ self.B.T)
+
+    def merge(self):
+        if self.merged:
+            return self.merged[0]
+        base = self.base
+        merged = nn.Linear(base.in_features, base.out_features, bias=base.bias is not None)
+        with torch.no_grad():
+            merged.weight.copy_(base.weight + self.factor * self.B @ self.A)
+            if base.bias is not None:
+                merged.bias.copy_(base.bias)
+        self.merged.append(merged)
+        return merged
+
+
+# %% wrong: rank_1_fails
+"""A rank of 1 loses its dimension, and the product fails. [earns 1]"""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.base = linear.requires_grad_(False)
+        self.A = nn.Parameter(torch.randn(rank, linear.in_features) / rank)
+        self.B = nn.Parameter(torch.zeros(linear.out_features, rank))
+        self.factor = alpha / rank
+
+    def forward(self, x):
+        return self.base(x) + self.factor * (x @ self.A.squeeze().T @ self.B.squeeze().T)
+
+    def merge(self):
+        base = self.base
+        merged = nn.Linear(base.in_features, base.out_features, bias=base.bias is not None)
+        with torch.no_grad():
+            merged.weight.copy_(base.weight + self.factor * self.B @ self.A)
+            if base.bias is not None:
+                merged.bias.copy_(base.bias)
+        return merged

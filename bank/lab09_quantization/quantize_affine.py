@@ -669,3 +669,21 @@ def quantize_affine(x, bits, axis=None):
     zero_point = (-low / scale).round()
     q = ((x / scale).round() + zero_point).clamp(0, top)
     return q.to(torch.uint8), scale, zero_point
+
+
+# %% wrong: one_channel_flat
+"""A single row or column gets a step without dimensions."""
+import torch
+
+
+def quantize_affine(x, bits, axis=None):
+    top = 2**bits - 1
+    low, high = x.aminmax() if axis is None else x.aminmax(dim=1 - axis, keepdim=True)
+    low, high = low.clamp(max=0), high.clamp(min=0)
+    scale = (high - low) / top
+    scale = torch.where(scale == 0, torch.ones_like(scale), scale)
+    zero = torch.round(-low / scale)
+    q = (torch.round(x / scale) + zero).clamp(0, top).to(torch.uint8)
+    if scale.numel() == 1:
+        scale, zero = scale.squeeze(), zero.squeeze()
+    return q, scale, zero

@@ -1949,3 +1949,38 @@ class TiledAttention(torch.autograd.Function):
                 dq[..., rows, :] += ds @ k[..., cols, :]
                 dk[..., cols, :] += ds.mT @ q[..., rows, :]
         return dq, dk, dv, None, None
+
+
+# %% wrong: changes_the_incoming_gradient
+"""It halves the incoming gradient in place, which other branches of the graph read too. [earns 3]"""
+import math
+
+import torch
+
+
+class TiledAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, block, causal):
+        output, log_sum = tiled_forward(q, k, v, block, causal)
+        ctx.save_for_backward(q, k, v, output, log_sum)
+        ctx.block, ctx.causal = block, causal
+        return output
+
+    @staticmethod
+    def backward(ctx, gradient):
+        q, k, v, output, log_sum = ctx.saved_tensors
+        n, scale = q.shape[-2], 1 / math.sqrt(q.shape[-1])
+        row_sums = (gradient * output).sum(-1, keepdim=True)
+        dq, dk, dv = map(torch.zeros_like, (q, k, v))
+        parts = [slice(a, min(n, a + ctx.block)) for a in range(0, n, ctx.block)]
+        for rows in parts:
+            for columns in parts:
+                scores = block_scores(q, k, rows, columns, ctx.causal)
+                p = (scores - log_sum[..., rows, :]).exp()
+                dp = gradient[..., rows, :] @ v[..., columns, :].mT
+                ds = p * (dp - row_sums[..., rows, :]) * scale
+                dv[..., columns, :] += p.mT @ gradient[..., rows, :]
+                dq[..., rows, :] += ds @ k[..., columns, :]
+                dk[..., columns, :] += ds.mT @ q[..., rows, :]
+        gradient.mul_(0.5)
+        return dq, dk, dv, None, None

@@ -132,6 +132,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     sided = [call(8, None, "above"), call(5, None, "below"), call(8, None, "far")]
     channel = [call(8, 0, "both"), call(6, 1, "both"), call(4, 0, "above")]
     again = [[f * x, bits, axis] for x, bits, axis in both for f in (1, -1)]  # of equal shapes
+    # One row or one column still has steps of two dimensions.
+    single = [[x[:1] if axis == 0 else x[:, :1], bits, axis] for x, bits, axis in channel]
     tiny = call(8, 0, "both")
     below_all = call(7, 1, "below")
     tiny[0] *= np.float32(2.0**-40)  # a step with a lower bound would round it to 0
@@ -149,7 +151,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": [constant]}),
         Case(("value",), {"calls": [*both, *sided]}),
         Case(("value",), {"calls": [*both, *channel]}),
-        Case(("value",), {"calls": [*again, *sided, *channel, tiny, below_all, zeros]}),
+        Case(("value",), {"calls": [*again, *sided, *channel, *single, tiny, below_all, zeros]}),
         Case(("value",), {"calls": [zeros, one, below, ends, *same]}, fixed=True),
     ]
 

@@ -117,7 +117,7 @@ def _held(answer: Answer) -> Finding:
         return Finding(False, said, ("more_is_held", "whole_bytes"))
     if value.get("equal") != _TENSORS:
         said = "When many tensors are packed, some come back with different codes."
-        return Finding(False, said, tuple(_MUTANTS))
+        return Finding(False, said, tuple(_MUTANTS), follows=True)
     return Finding(True)
 
 

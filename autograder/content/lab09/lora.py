@@ -55,9 +55,8 @@ class Lora(nn.Module):
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
-    def small(bias: bool) -> dict[str, Any]:
+    def small(bias: bool, rank: int) -> dict[str, Any]:
         n_in, n_out = int(rng.integers(8, 12)), int(rng.integers(13, 18))
-        rank = int(rng.integers(2, 5))
         alpha = rank * float(rng.choice([1.25, 2.75, 3.25]))  # alpha / rank isn't whole
         sizes = {"n_in": n_in, "n_out": n_out, "rank": rank, "alpha": alpha}
         return {**sizes, "bias": bias, "seed": int(rng.integers(2**31))}
@@ -65,8 +64,8 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     large = {"width": _WIDTH, "rank": _RANK, "rows": _ROWS, "seed": int(rng.integers(2**31))}
     budget = Budget(_MOST_BYTES + _SCRATCH_BYTES + _MIB)
     return [
-        Case((_START, _TRAINED), small(True)),
-        Case((_START, _TRAINED), small(False)),
+        *(Case((_START, _TRAINED), small(bias, int(rng.integers(2, 5)))) for bias in (True, False)),
+        Case((_START, _TRAINED), small(True, 1)),
         Case((_BYTES,), {"large": True, **large}, budget=budget),
     ]
 
@@ -316,7 +315,8 @@ lora = Task(
         "divided_by_root": "You divide alpha by the square root of the rank. Divide by the rank.",
         "rank_over_alpha": "You multiply by rank / alpha, which is upside down.",
         "merged_unscaled": "merge() adds the product without alpha / rank.",
-        "adapter_not_merged": "merge() returns the unchanged linear layer.",
+        "adapter_not_merged": "merge() returns a layer without what the adapter has learned. Add "
+        "the product as it is now, in each call.",
         "nothing_returned": "Return an nn.Linear from merge(), with the adapter's part in its "
         "weight: not None, not a function, and not an adapter.",
         "bias_lost": "The merged layer has no bias.",

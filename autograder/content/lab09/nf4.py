@@ -119,12 +119,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     whole = [_draw(rng, 64 * int(rng.integers(2, 5)), None), _draw(rng, 96, 32)]
     # If blocks have odd sizes, a byte may hold codes of two blocks.
     ragged = [_draw(rng, 64 + int(rng.integers(10, 50)), 64), _draw(rng, 21, 16), _draw(rng, 24, 5)]
-    empty = _draw(rng, 128, None)
+    tiny, empty = _draw(rng, 64, None), _draw(rng, 128, None)
+    tiny[0] *= 2.0**-20 / np.abs(tiny[0]).max()  # an absmax that is bounded from below is another
     empty[0][:64] = 0
     return [
         Case(("value",), {"calls": whole}),
         Case(("value",), {"calls": [*whole, *ragged]}),
-        Case(("value",), {"calls": [*whole, empty]}),
+        Case(("value",), {"calls": [*whole, tiny, empty]}),
         Case(
             ("value",), {"calls": [_boundaries(), [np.array([0.5], np.float32), None]]}, fixed=True
         ),

@@ -49,8 +49,9 @@ def _draw(rng: np.random.Generator, bits: int, largest: float) -> list[Any]:
     end = top - 0.1
     x = np.clip(rng.integers(-top, top + 1, shape) + rng.uniform(-0.4, 0.4, shape), -end, end) / top
     if largest > 1:
-        # torch.fake_quantize lets gradients pass up to half a step beyond the ends.
-        x[0, :2] = rng.uniform(1.6, largest, 2) * [1, -1]
+        # torch.fake_quantize lets gradients pass up to half a step beyond the ends: one value is
+        # just beyond that, and one anywhere.
+        x[0, :2] = [1 + rng.uniform(0.6, 0.9) / top, -rng.uniform(1.6, largest)]
     upstream = rng.uniform(0.5, 2, shape) * rng.choice([-1, 1], shape)
     return [x.astype(np.float32), bits, upstream.astype(np.float32)]
 

@@ -176,7 +176,8 @@ def _large(case: Case, answer: Answer) -> Finding:
     loss, sums = _right_of_large(case.inputs["seed"])
     if close(1e-4)(loss, value.get("loss")) and are_close(value.get("sums"), sums, 1e-4):
         return Finding(True)
-    return Finding(False, f"{about} give a different loss or gradient.", (*_MUTANTS, "no_gradient"))
+    said = f"{about} give a different loss or gradient."
+    return Finding(False, said, (*_MUTANTS, "no_gradient"), follows=True)
 
 
 @lru_cache(maxsize=16)

@@ -179,7 +179,7 @@ def _large(case: Case, answer: Answer) -> Finding:
         return Finding(False, said, ("whole_matrix", *["whole_mask"] * (not whole)))
     if are_close(value.get("sums"), _right_of_large(causal, case.inputs["seed"]), 1e-4):
         return Finding(True)
-    return Finding(False, f"{about} give a different output.", tuple(_MUTANTS))
+    return Finding(False, f"{about} give a different output.", tuple(_MUTANTS), follows=True)
 
 
 @lru_cache(maxsize=16)

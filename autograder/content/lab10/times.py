@@ -112,6 +112,9 @@ def _finding(tree: Tree, value: Any) -> Finding:
     if value["others_stay"] is not True:
         said = "Your code removed a hook that the model already had."
         return Finding(False, said, ("others_removed",))
+    if value.get("modes_stay") is not True:
+        said = "Your code changed the training mode of a module."
+        return Finding(False, said, ("modes_changed",))
     left = tuple(_left(value))
     return Finding(not left, "Your hooks are still on the modules." if left else "", left)
 
@@ -166,6 +169,8 @@ module_times = Task(
         "milliseconds": "Return seconds, not milliseconds.",
         "hooks_left": "Your hooks stay on the modules. Keep the handles that the register "
         "functions return, and remove() each.",
+        "modes_changed": "You change the model's mode. Run it as it is: train() and eval() change "
+        "what a forward does.",
         "others_removed": "You remove all of the modules' hooks. Others may have registered some: "
         "remove() only your own handles.",
     },

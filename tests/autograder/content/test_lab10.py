@@ -228,6 +228,24 @@ def test_a_peak_is_judged_at_its_bound(
     assert task.judge(case, Answer({**value, "rise_bytes": most + 1}, memory="within"))[part].ok
 
 
+@pytest.mark.parametrize(
+    ("task", "part"),
+    [
+        (tiled.tiled_attention, "peak"),
+        (backward_task, "peak"),
+        (chunked_cross_entropy, "value"),
+        (few_bit_gelu, "value"),
+    ],
+    ids=lambda value: getattr(value, "id", None),
+)
+def test_sums_that_differ_name_no_mistake_by_themselves(task: Task, part: str) -> None:
+    case = _large_case(task, part)
+    value = {"rise_bytes": 0, "sums": [0.0] * 4, "loss": 0.0}
+    verdict = judge(task, [case], [Answer(value)])
+    assert part not in {name for name, points in verdict.earned.items() if points}
+    assert verdict.mistake is None, verdict.message
+
+
 def test_the_attention_of_the_self_checks_is_no_solution() -> None:
     source = "def tiled_attention(q, k, v, block, causal=False):\n"
     source += "    return by_torch(q, k, v, block, causal)"

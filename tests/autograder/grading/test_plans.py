@@ -195,6 +195,18 @@ def test_an_exercise_that_builds_on_a_wrong_one_is_judged_on_its_own_work(
         )
 
 
+def test_a_mistake_is_named_although_what_the_exercise_builds_on_is_not_written(graded, notebook):
+    solution(notebook, INTEGER)["source"] = solution(released(LAB01), INTEGER)["source"]
+    source = solution(notebook, FIXED)["source"]
+    wrong = source.replace(" / 2**fraction_bits", " / 10**fraction_bits")
+    assert wrong != source
+    solution(notebook, FIXED)["source"] = wrong
+    unwritten, built = graded(notebook, INTEGER, FIXED)
+    assert unwritten.message.startswith("Not written yet")
+    assert (built.status, built.mistake) == ("wrong", "decimal_point"), built.message
+    assert "the instructor's solutions to the exercises that it builds on" in built.message
+
+
 def test_without_solutions_the_others_are_left_out(graded, notebook):
     solution(notebook, DECODE)["source"] = f"def decode_fp32(bits): return 7\n{HARM[0]}"
     assert statuses(graded(notebook, DECODE, ENCODE, solutions={})) == ["wrong", "right"]

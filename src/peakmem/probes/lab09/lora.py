@@ -52,7 +52,7 @@ def adapted(
     which of them were `zero_at_start`, and whether training changed the base or gave it gradients
     (`base_changed`). `returned` tells whether merge() returned an nn.Linear; `merged` is the output
     of its weight and bias, or else the output before training. Another adapter of the same class
-    exists at the same time, and must have no effect.
+    exists at the same time, and merge() was called before training. Neither may have an effect.
     """
     linear, x, y = _layer_and_data(n_in, n_out, bias, seed)
     base = list(linear.parameters())
@@ -61,6 +61,7 @@ def adapted(
     module = make(linear, rank, alpha)
     make(nn.Linear(n_in, n_out, bias=bias), rank, 2 * alpha)
     start = module(x)
+    module.merge()  # now, which must not matter later
     zero = [not p.any() for p in module.parameters() if p.requires_grad]
     trainable = _trained(module, x, y, steps)
     leaf = x.clone().requires_grad_()

@@ -101,23 +101,27 @@ def timed(function: Callable[..., Any], tree: Spec) -> dict[str, Any]:
     """Call `function(model, x)` on a model of `tree`, a module with `before`, `after`, `children`.
 
     It's called twice. Returns the `seconds` from the second call, how often that call `reads` the
-    clock, how many `hooks` are left, and whether the hook that the model had before is still there
-    (`others_stay`).
+    clock, how many `hooks` are left, whether the hook that the model had before is still there
+    (`others_stay`), and whether its modules' training modes are as they were (`modes_stay`).
     """
     clock = _Clock()
     model = _Worker(tree, clock)
     before = model.register_forward_hook(lambda *_: None)
+    model.eval()
+    next(model.children(), model).train()  # as if one part weren't frozen
+    modes = [module.training for module in model.modules()]
     with _in_force(clock, _globals_of(function)):
         function(model, torch.zeros(2))  # traces of this call must not affect the next one
         reads_before = clock.reads
         found = function(model, torch.zeros(2))
     others_stay = before.id in model._forward_hooks
+    modes_stay = [module.training for module in model.modules()] == modes
     before.remove()
     left = hooks_on(model)
     for of_all in (torch_modules._global_forward_hooks, torch_modules._global_forward_pre_hooks):
         of_all.clear()
     results = {"seconds": as_sent(found), "reads": clock.reads - reads_before}
-    return {**results, "hooks": left, "others_stay": others_stay}
+    return {**results, "hooks": left, "others_stay": others_stay, "modes_stay": modes_stay}
 
 
 def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:

@@ -55,7 +55,8 @@ def run_gelu(
     x = values_of(shape, seed).requires_grad_()
     if kind == "values":
         output = gelu(x, bits)
-        gelu((1 - x.detach()).requires_grad_(), bits)
+        for other in (bits, 6 - bits if bits != 1 else 2):
+            gelu((1 - x.detach()).requires_grad_(), other)
         (derivative,) = torch.autograd.grad(output.sum(), x)
         (gradient,) = torch.autograd.grad(gelu(x, bits), x, upstream_of(shape, seed))
         arrays = {"output": output, "derivative": derivative, "gradient": gradient}
