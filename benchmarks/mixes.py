@@ -22,7 +22,7 @@ from typing import Any
 
 from autograder.base.course import COURSE, Course
 from autograder.base.limits import Limits
-from autograder.content import find_lab, find_task, lab_names
+from autograder.content import find_lab, lab_names
 from autograder.grading.grade import grade
 from autograder.model.task import Lab, Verdict
 from autograder.notebooks.intake import take_in
@@ -31,6 +31,7 @@ from autograder.notebooks.released import release_of, solution_sources
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.trials.answer_bank import read_bank, submission_with
 from autograder.trials.entry import Entry
+from autograder.trials.packing import helps_others
 
 __all__ = ["CARELESS", "Figures", "Lost", "Mix", "lost_points", "main", "mix"]
 
@@ -113,20 +114,22 @@ def mix(
             said = f", careless ({line.splitlines()[-1]})"
         if draw.random() < _MESSY_SHARE:
             tries = [e for e in entries if e.task == entry.task and e.kind == "wrong"]
-            said += _make_a_mess(notebook, entry, tries, draw)
+            said += _make_a_mess(lab, notebook, entry, tries, draw)
         made.append(entry.label + said)
     right = frozenset(task for task, entry in chosen.items() if entry.kind == "right")
     return Mix(notebook, right, tuple(made))
 
 
 def _make_a_mess(
-    notebook: Notebook, entry: Entry, tries: Sequence[Entry], draw: random.Random
+    lab: Lab, notebook: Notebook, entry: Entry, tries: Sequence[Entry], draw: random.Random
 ) -> str:
     """Change an answer's cell as students do, and say how. `tries` are incorrect answers."""
     cells, cell = notebook["cells"], _cell_of(notebook, entry)
     place = cells.index(cell)
     right = ("copied", "in an added cell", "a second try", "imported over")
     mess = draw.choice(right if entry.kind == "right" else (*right, "deleted"))
+    if mess == "in an added cell" and helps_others(lab, entry):
+        mess = "copied"  # in an added cell, what it defines would be the other exercise's answer
     if mess == "deleted":
         del cells[place]
     elif mess == "copied":
@@ -135,7 +138,7 @@ def _make_a_mess(
         cells.insert(draw.randrange(place + 1, len(cells) + 1), _added(cell["source"], entry.task))
         cell["source"] = "# See below."
     elif mess == "imported over":  # an import to compare with isn't the answer
-        name = find_task(entry.task).defines[0]
+        name = next(task.defines[0] for task in lab.tasks if task.id == entry.task)
         cells.insert(place + 1, _added(f"import math as {name}", f"{entry.task}-import"))
     else:
         first = draw.choice(tries)

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from autograder.model.task import Lab
 from autograder.trials.entry import Entry
 
-__all__ = ["bound_names", "pack", "together"]
+__all__ = ["bound_names", "helps_others", "pack", "together"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,12 @@ def pack(entries: Iterable[Entry], given: Sequence[str] = ()) -> list[list[Entry
 def bound_names(source: str) -> frozenset[str]:
     """Return the names that a cell's code binds at its top level."""
     return frozenset(_names(source).bound)
+
+
+def helps_others(lab: Lab, entry: Entry) -> bool:
+    """Tell whether an answer defines a name that another of the lab's exercises asks for."""
+    others = {name for task in lab.tasks if task.id != entry.task for name in task.defines}
+    return bool(bound_names(entry.source) & others)
 
 
 def together(entries: Sequence[Entry], given: Sequence[str] = ()) -> bool:

@@ -23,7 +23,7 @@ from autograder.model.task import Lab, Task
 from autograder.notebooks.released import release_of
 from autograder.trials.answer_bank import given_sources, read_bank, submission_with
 from autograder.trials.entry import Entry
-from autograder.trials.packing import bound_names, together
+from autograder.trials.packing import bound_names, helps_others, together
 
 __all__ = ["COLUMNS", "KINDS", "ClassFolder", "sample_class"]
 
@@ -120,7 +120,7 @@ def _work(
         for task in lab.tasks
         if not task.needs_gpu
         and any(
-            e.task == task.id and e.kind == "right" and not _helps_others(lab, e) for e in entries
+            e.task == task.id and e.kind == "right" and not helps_others(lab, e) for e in entries
         )
     ]
     mess = _MESSES.get(kind) if answerable else None
@@ -169,16 +169,10 @@ def _answers(
             and together([*answers.values(), entry], given)
         ]
         if task is surely:
-            fitting = [entry for entry in fitting if not _helps_others(lab, entry)]
+            fitting = [entry for entry in fitting if not helps_others(lab, entry)]
         if fitting:
             answers[task.id] = draw.choice(fitting)
     return _without_strangers(lab, answers, surely)
-
-
-def _helps_others(lab: Lab, entry: Entry) -> bool:
-    """Tell whether an answer defines a name that another exercise asks for."""
-    others = {name for task in lab.tasks if task.id != entry.task for name in task.defines}
-    return bool(bound_names(entry.source) & others)
 
 
 def _without_strangers(
