@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -26,8 +26,9 @@ from autograder.model.definitions import clear_cache
 from autograder.model.judge import could_not_judge, draw, judge_answer, judge_safely, refuse
 from autograder.model.note import Note
 from autograder.model.result import Result
+from autograder.model.state import is_written
 from autograder.model.submission import RunCell, Submission
-from autograder.model.task import Answer, Case, Lab, Task, Verdict
+from autograder.model.task import NOT_WRITTEN, Answer, Case, Lab, Task, Verdict
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import NO_BUDGETS
 
@@ -112,6 +113,8 @@ def _grade(
                 failed=failed,
             )
     for task in lab.tasks:
+        if task.id in answers and is_written(task, submission.cells):
+            verdicts[task.id] = _with_the_missing_function(verdicts[task.id])
         if task.id in answers and verdicts[task.id].points:
             unread = _unread(task, lab, submission, failed)
             if unread is not None:
@@ -213,7 +216,9 @@ def _run_alone(
         collect_alone, task, cases, answers, plan=plan, submission=submission, sandbox=sandbox
     )
     is_first = all(answer.lost == NOT_RUN for answer in answers)
-    if verdict.status != "could_not_judge" and not is_first:
+    # If what the exercise calls isn't written, the first run tells nothing about the exercise.
+    tells_nothing = is_first or NOT_WRITTEN.said in verdict.message
+    if verdict.status != "could_not_judge" and not tells_nothing:
         telling = _telling_cases(task, cases, answers)
         run = collect_more(left=left, numbers=[*telling])
         if not _may_gain(task, cases, telling, run):
@@ -228,9 +233,15 @@ def _run_alone(
         second.points > verdict.points
         or is_first
         or (verdict.status == "could_not_judge" and settled)
+        or (tells_nothing and settled and second.points == verdict.points)
         or any(answer.busy for answer in again)
     )
     return (again, second) if counts else first
+
+
+def _with_the_missing_function(verdict: Verdict) -> Verdict:
+    """The verdict on a written exercise, whose NotImplementedError something else raised."""
+    return replace(verdict, message=verdict.message.replace(NOT_WRITTEN.said, _CALLS_UNWRITTEN))
 
 
 def _telling_cases(
@@ -263,6 +274,10 @@ def _may_gain(
     return gains or verdict.status == "could_not_judge" or bool(run.busy)
 
 
+_CALLS_UNWRITTEN = (
+    "Your code raised NotImplementedError: it calls another exercise's function that isn't written "
+    "yet, or a given line that raises the error is still there. Write that part first."
+)
 _NEEDS_GPU = (
     "This exercise needs a GPU, and the grading machine has none. Its points are left out of your "
     "total."

@@ -33,7 +33,7 @@ _REMEDY = "Use only these. Cells that this solution doesn't use don't count."
 _MAX_QUOTED = 1500  # characters
 _BESIDE_SOLUTIONS = (
     "For this score the exercise ran with the instructor's solutions to the exercises that it "
-    "builds on, because it earned less with yours."
+    "builds on, because it earned no more with yours."
 )
 _DOUBT = "The measurement can't be confirmed. An instructor will look at this."
 
@@ -168,7 +168,8 @@ def judge_answer(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding
 
 def _without_values(finding: Finding, answer: Answer) -> Finding:
     ours = answer.busy or finding.doubt in ("", answer.doubt)
-    return replace(finding, said="", doubt=finding.doubt if ours else _DOUBT)
+    said = finding.said if finding == NOT_WRITTEN else ""
+    return replace(finding, said=said, doubt=finding.doubt if ours else _DOUBT)
 
 
 def _findings(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:

@@ -264,3 +264,14 @@ def to_bf16(x):
     bits = x.view(np.uint32)
     rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.int16)
+
+# %% wrong: scalar_assignment
+"""Item assignment fails on shape (). [earns 2]"""
+
+
+import numpy as np
+def to_bf16(x):
+    b = x.view(np.uint32)
+    p = ((b + (0x7FFF + ((b >> 16) & 1)).astype(np.uint32)) >> 16).astype(np.uint16)
+    p[np.isnan(x)] = 0x7FC0
+    return p

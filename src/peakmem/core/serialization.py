@@ -103,6 +103,8 @@ def _to_json(value: Any, depth: int, arrays: list[Any]) -> Any:
         return _float_to_json(float.__float__(value))
     if isinstance(value, (bytes, bytearray)):
         return {"bytes": base64.b64encode(bytes(value)).decode()}
+    if isinstance(value, np.ndarray) and value.dtype == object:  # of Python numbers of any size
+        return _to_json(np.ndarray.tolist(value), depth + 1, arrays)
     if isinstance(value, np.ndarray):
         return _array_to_json(value, arrays)
     if isinstance(value, (dict, set, frozenset)) and len(value) > _MAX_KEYS:
