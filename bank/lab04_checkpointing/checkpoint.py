@@ -1649,3 +1649,31 @@ class Recompute(torch.autograd.Function):
 
 def checkpoint(fn, *args):
     return Recompute.apply(fn, *args)
+
+# %% wrong: result_on_ctx
+"""Keeps the result on ctx, a cycle that is never freed. [earns 4]"""
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn = fn
+        keep_arguments(ctx, args)
+        ctx.rng = torch.get_rng_state()
+        ctx.out = fn(*args)
+        return ctx.out
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = kept_arguments(ctx)
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.rng)
+        with torch.enable_grad():
+            results = ctx.fn(*args)
+        torch.set_rng_state(now)
+        if torch.is_tensor(results):
+            results = (results,)
+        pairs = [(r, g) for r, g in zip(results, gradients) if r.requires_grad]
+        torch.autograd.backward([r for r, _ in pairs], [g for _, g in pairs])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)

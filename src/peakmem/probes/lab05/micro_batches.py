@@ -10,13 +10,13 @@ from typing import Any
 from peakmem.core.errors import Infeasible, OutOfMemory
 from peakmem.probes import Namespace, call_each
 
-__all__ = ["largest_micro_batch", "memory_line", "most_runs"]
+__all__ = ["largest_micro_batch", "memory_line"]
 
 
 def largest_micro_batch(student: Namespace, upper: int, ask: Callable[[Any], Any]) -> Any:
     """Let the student search for the largest micro-batch; the grader decides what fits.
 
-    Returns ("value", answer); ("endless", runs) for a search that goes on after `most_runs`; or
+    Returns ("value", answer); ("endless", runs) for a search that goes on after `_most_runs`; or
     ("raised", name of the error) if a run raised OutOfMemory or one of `_BUGS` and
     `largest_micro_batch` let it pass. Only the type of an error matters, not its message.
     """
@@ -24,7 +24,7 @@ def largest_micro_batch(student: Namespace, upper: int, ask: Callable[[Any], Any
     runs = itertools.count()
 
     def run(m: int) -> object:
-        if next(runs) == most_runs(upper):
+        if next(runs) >= _most_runs(upper):
             raise _Endless
         reply = ask(operator.index(m))  # a TypeError for 2.5: half a sample cannot be run
         if reply == "out of memory":
@@ -38,14 +38,14 @@ def largest_micro_batch(student: Namespace, upper: int, ask: Callable[[Any], Any
     try:
         return ("value", student.largest_micro_batch(run, upper))
     except _Endless:
-        return ("endless", most_runs(upper))
+        return ("endless", _most_runs(upper))
     except _PASSED_ON as error:
         if not any(error is bug for bug in raised):
             raise
         return ("raised", type(error).__name__)
 
 
-def most_runs(upper: int) -> int:
+def _most_runs(upper: int) -> int:
     """Return after how many runs a search is stopped; one size after another takes `upper`."""
     return upper + 64
 
