@@ -579,7 +579,11 @@ self_check(
     bf16_of,
     [
         Case((np.ones(shape, np.float32),), np.full(shape, 0x3F80), hint, function=to_bf16)
-        for shape, hint in [((2, 3), "keep the shape"), ((2, 0, 3), "an empty array stays empty")]
+        for shape, hint in [
+            ((2, 3), "keep the shape"),
+            ((2, 0, 3), "an empty array stays empty"),
+            ((), "a single number, of shape (), is an array too"),
+        ]
     ]
     + [
         Case(

@@ -628,3 +628,18 @@ def largest_micro_batch(run, upper):
         except peakmem.OutOfMemory:
             hi = m - 1
     return lo
+
+# %% wrong: bare_except_endless
+"""A search that never ends, within a bare except."""
+
+
+def largest_micro_batch(run, upper):
+    lo, hi = 0, upper
+    while lo < hi:
+        m = (lo + hi) // 2
+        try:
+            run(m)
+            lo = m
+        except:
+            hi = m - 1
+    return lo
