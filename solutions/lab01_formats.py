@@ -85,7 +85,7 @@ peakmem.lab("lab01_formats")
 # | two's complement | $-2^{n-1}$ for the highest, then $2^{n-2}, \dots, 2, 1$ | $-2^{n-1} \dots 2^{n-1} - 1$ |
 #
 # Write `integer_value(bits, width, encoding)`:
-# - `bits` is the pattern, an integer of `width` bits. Support any `width` of 2 or more.
+# - `bits` is the pattern, an integer of `width` bits. Support any `width` from 2 to 63.
 # - `encoding` is `"unsigned"`, `"sign-magnitude"`, or `"twos-complement"`. The code you are given rejects any
 #   other.
 # - Return a Python integer. Sign-magnitude has two zeros; both are 0.
@@ -579,7 +579,11 @@ self_check(
     bf16_of,
     [
         Case((np.ones(shape, np.float32),), np.full(shape, 0x3F80), hint, function=to_bf16)
-        for shape, hint in [((2, 3), "keep the shape"), ((2, 0, 3), "an empty array stays empty")]
+        for shape, hint in [
+            ((2, 3), "keep the shape"),
+            ((2, 0, 3), "an empty array stays empty"),
+            ((), "a single number, of shape (), is an array too"),
+        ]
     ]
     + [
         Case(
@@ -743,7 +747,8 @@ if predicted(predicted_halves_mib, question="how many MiB should the halves take
 
 # %% [markdown] nbgrader={"grade": false, "grade_id": "lab01-find_the_leak-rules", "locked": true, "schema_version": 3, "solution": false, "task": false}
 # Write `upper_halves(load, count)`, which returns the same halves without the waste:
-# - `load(i)` makes tensor $i$ anew, one-dimensional and float32. Call it once per tensor, in order.
+# - `load(i)` makes tensor $i$ anew, one-dimensional and float32; all have the same length. Call it
+#   once per tensor, in order.
 # - At its peak, your function may hold the halves (2 bytes per number) and three whole tensors: 11 MiB here.
 # *Points:* all or nothing.
 

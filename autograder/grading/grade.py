@@ -6,8 +6,8 @@ Long because it decides in one place what runs, what runs again, and which verdi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from autograder.model.definitions import clear_cache
 from autograder.model.judge import could_not_judge, draw, judge_answer, judge_safely, refuse
 from autograder.model.note import Note
 from autograder.model.result import Result
+from autograder.model.state import is_written
 from autograder.model.submission import RunCell, Submission
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Lab, Task, Verdict
 from autograder.sandbox.host.sandbox import Sandbox
@@ -112,6 +113,8 @@ def _grade(
                 failed=failed,
             )
     for task in lab.tasks:
+        if task.id in answers and is_written(task, submission.cells):
+            verdicts[task.id] = _with_the_missing_function(verdicts[task.id])
         if task.id in answers and verdicts[task.id].points:
             unread = _unread(task, lab, submission, failed)
             if unread is not None:
@@ -213,49 +216,44 @@ def _run_alone(
         collect_alone, task, cases, answers, plan=plan, submission=submission, sandbox=sandbox
     )
     is_first = all(answer.lost == NOT_RUN for answer in answers)
-    if verdict.status != "could_not_judge" and not is_first:
+    # An exercise that another one builds on isn't written, which says nothing about the other one.
+    is_judged = verdict.status != "could_not_judge"
+    calls_unwritten = (
+        is_judged and is_written(task, submission.cells) and _meets_unwritten(task, cases, answers)
+    )
+    if is_judged and not (is_first or calls_unwritten):
         telling = _telling_cases(task, cases, answers)
         run = collect_more(left=left, numbers=[*telling])
         if not _may_gain(task, cases, telling, run):
-            told = [run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in telling]
-            before = [answers[number] for number in telling]
-            if not _shows_more(task, [cases[number] for number in telling], before, told):
-                return first
+            return first
     run = collect_more(left=left)
     failed |= run.failed_cells
     again = [run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in range(len(cases))]
     again, second = judge_run(task, cases, again, run.busy)
     # A doubtful answer may prove incorrect without the others, but a missing one settles nothing.
     settled = second.status != "could_not_judge" and not any(a.lost is not None for a in again)
-    is_as_good = settled and second.points == verdict.points
+    shows_more = calls_unwritten and settled and not _meets_unwritten(task, cases, again)
     counts = (
         second.points > verdict.points
-        or (
-            is_as_good
-            and verdict.status != "could_not_judge"
-            and _shows_more(task, cases, answers, again)
-        )
         or is_first
-        or (verdict.status == "could_not_judge" and settled)
+        or (settled and not is_judged)
+        or (shows_more and second.points == verdict.points)
         or any(answer.busy for answer in again)
     )
     return (again, second) if counts else first
 
 
-def _shows_more(
-    task: Task, cases: Sequence[Case], before: Iterable[Answer], after: Iterable[Answer]
-) -> bool:
-    """Whether unwritten code hid the exercise's own mistake, which now shows."""
-    return _is_unwritten(task, cases, before) and not _is_unwritten(task, cases, after)
-
-
-def _is_unwritten(task: Task, cases: Iterable[Case], answers: Iterable[Answer]) -> bool:
-    """Whether some code wasn't written. It may be another exercise's, which this one builds on."""
+def _meets_unwritten(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> bool:
     return any(
         finding == NOT_WRITTEN
         for case, answer in zip(cases, answers, strict=True)
         for finding in judge_answer(task, case, answer).values()
     )
+
+
+def _with_the_missing_function(verdict: Verdict) -> Verdict:
+    """The verdict on a written exercise, whose NotImplementedError something else raised."""
+    return replace(verdict, message=verdict.message.replace(NOT_WRITTEN.said, _CALLS_UNWRITTEN))
 
 
 def _telling_cases(
@@ -288,6 +286,10 @@ def _may_gain(
     return gains or verdict.status == "could_not_judge" or bool(run.busy)
 
 
+_CALLS_UNWRITTEN = (
+    "Your code raised NotImplementedError: it calls another exercise's function that isn't written "
+    "yet, or a given line that raises the error is still there. Write that part first."
+)
 _NEEDS_GPU = (
     "This exercise needs a GPU, and the grading machine has none. Its points are left out of your "
     "total."

@@ -33,7 +33,7 @@ _REMEDY = "Use only these. Cells that this solution doesn't use don't count."
 _MAX_QUOTED = 1500  # characters
 _BESIDE_SOLUTIONS = (
     "For this score the exercise ran with the instructor's solutions to the exercises that it "
-    "builds on, because it earns no more with yours."
+    "builds on, because it earned no more with yours."
 )
 _DOUBT = "The measurement can't be confirmed. An instructor will look at this."
 

@@ -399,3 +399,20 @@ import struct
 def decode_fp32(bits):
     size = struct.calcsize("inf") - 4
     return struct.unpack("inf", bytes(size) + bits.to_bytes(4, "little"))[2]
+
+# %% wrong: largest_exponent
+"""Exponent field 254 counts as infinity. [earns 3]"""
+
+
+import math
+def decode_fp32(bits: int) -> float:
+    exponent = bits >> 23 & 0xFF
+    fraction = (bits & 0x7FFFFF) / 2**23
+    sign = -1.0 if bits >> 31 else 1.0
+    if exponent >= 254 and not fraction:
+        return sign * math.inf
+    if exponent == 255:
+        return math.nan
+    if exponent == 0:
+        return sign * fraction * 2.0**-126
+    return sign * (1 + fraction) * 2.0 ** (exponent - 127)

@@ -201,3 +201,19 @@ def upper_halves(load, count):
         upper = wide >> 16
         kept.append(upper.to(torch.int16))
     return kept
+
+# %% right: numpy_arrays
+"""numpy arrays of int16."""
+
+
+import numpy as np
+def upper_halves(load, count):
+    return [np.array(load(i).numpy().view(np.int16)[1::2]) for i in range(count)]
+
+# %% wrong: stack_at_end
+"""Stacks all halves at the end: twice the halves."""
+
+
+def upper_halves(load, count):
+    kept = [load(i).view(torch.int16)[1::2].clone() for i in range(count)]
+    return list(torch.stack(kept)) if kept else []

@@ -264,3 +264,29 @@ def to_bf16(x):
     bits = x.view(np.uint32)
     rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.int16)
+
+# %% wrong: scalar_assignment
+"""Item assignment fails on shape (). [earns 2]"""
+
+
+import numpy as np
+def to_bf16(x):
+    b = x.view(np.uint32)
+    p = ((b + (0x7FFF + ((b >> 16) & 1)).astype(np.uint32)) >> 16).astype(np.uint16)
+    p[np.isnan(x)] = 0x7FC0
+    return p
+
+# %% right: masked_steps
+"""Masked array steps, with np.putmask and a copy."""
+
+
+import numpy as np
+def to_bf16(x):
+    bits = x.copy().view(np.uint32)
+    bits = np.atleast_1d(bits)
+    low = np.bitwise_and(bits, 0xFFFF)
+    high = np.right_shift(bits, 16)
+    up = np.logical_or(low > 32768, np.logical_and(low == 32768, high % 2 != 0))
+    out = np.add(high, up, dtype=np.uint32, casting="unsafe")
+    np.putmask(out, np.isnan(np.atleast_1d(x)), 0x7FC1)
+    return out.reshape(x.shape)

@@ -405,3 +405,11 @@ SIZES = {
 def bytes_per_parameter(recipe):
     keys = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
     return dict(zip(keys, SIZES[recipe.replace("-", "_")]))
+
+# %% wrong: table_used_up
+"""Pops from a shared table: the second call fails."""
+
+
+_TABLE = {"fp32": (4, 4, 0, 4, 4), "mixed": (2, 2, 4, 4, 4), "mixed_fp32_grads": (2, 4, 4, 4, 4), "bf16": (2, 2, 0, 2, 2), "sgd": (4, 4, 0, 0, 0)}
+def bytes_per_parameter(recipe: str) -> dict:
+    return dict(zip(["weights", "gradients", "master_weights", "first_moment", "second_moment"], _TABLE.pop(recipe)))

@@ -700,3 +700,20 @@ def measured_state_bytes(optimizer):
 
     visit(list(optimizer.state.values()))
     return sum(sizes.values())
+
+# %% wrong: scalars_left_out
+"""Step counters don't count."""
+
+
+def measured_state_bytes(optimizer):
+    by = {}
+    def walk(v):
+        if torch.is_tensor(v) and v.dim():
+            by[v.untyped_storage().data_ptr()] = v.untyped_storage().nbytes()
+        elif isinstance(v, dict):
+            [walk(x) for x in v.values()]
+        elif isinstance(v, (list, tuple)):
+            [walk(x) for x in v]
+    for s in optimizer.state.values():
+        walk(s)
+    return sum(by.values())

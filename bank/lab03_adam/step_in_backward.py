@@ -512,3 +512,24 @@ def step_in_backward(params, lr=1e-3):
                 param._post_accumulate_grad_hooks.clear()
 
     return Handle()
+
+# %% right: node_hooks
+"""Hooks on the AccumulateGrad nodes."""
+
+import torch
+
+def step_in_backward(params, lr=1e-3):
+    kept = []
+    for p in params:
+        with torch.enable_grad():
+            node = p.view_as(p).grad_fn.next_functions[0][0]
+        def hook(*_, p=p):
+            with torch.no_grad():
+                p.add_(p.grad, alpha=-lr)
+            p.grad = None
+        kept.append((node, node.register_hook(hook)))
+    class Handle:
+        def remove(self):
+            for _, h in kept:
+                h.remove()
+    return Handle()

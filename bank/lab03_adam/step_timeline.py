@@ -582,3 +582,46 @@ def step_timeline(param_bytes, activation_bytes, events):
             live.append(param_bytes + activations + gradients + state)
         known[key] = live
     return list(known[key])
+
+# %% right: object_array
+"""A class; returns an array of Python integers, whose dtype is object."""
+
+
+import numpy as np
+class Machine:
+    def __init__(self, p, a):
+        self.p, self.a, self.live, self.has = p, a, p, set()
+    def feed(self, event):
+        if event == "forward":
+            self.live += self.a
+        elif event == "backward":
+            self.live -= self.a
+            self.make("g", self.p)
+        elif event == "step" and "g" in self.has:
+            self.make("m", 2 * self.p)
+        elif event.endswith("=True)") and "g" in self.has:
+            self.has.remove("g")
+            self.live -= self.p
+        return self.live
+    def make(self, what, size):
+        if what not in self.has:
+            self.has.add(what)
+            self.live += size
+def step_timeline(param_bytes, activation_bytes, events):
+    machine = Machine(param_bytes, activation_bytes)
+    return np.array([machine.feed(e) for e in events], dtype=object)
+
+# %% wrong: activations_falsy
+"""No activations: backward with A = 0 makes no gradients."""
+
+
+def step_timeline(param_bytes, activation_bytes, events):
+    a = g = m = 0
+    out = []
+    for e in events:
+        if e == "forward": a += activation_bytes
+        elif e == "backward" and a: a, g = a - activation_bytes, param_bytes
+        elif e == "step": m = 2 * param_bytes if g else m
+        elif "True" in e: g = 0
+        out.append(param_bytes + a + g + m)
+    return out

@@ -1649,3 +1649,64 @@ class Recompute(torch.autograd.Function):
 
 def checkpoint(fn, *args):
     return Recompute.apply(fn, *args)
+
+# %% wrong: result_on_ctx
+"""Keeps the result on ctx, a cycle that is never freed. [earns 4]"""
+
+
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn, *args):
+        ctx.fn = fn
+        keep_arguments(ctx, args)
+        ctx.rng = torch.get_rng_state()
+        ctx.out = fn(*args)
+        return ctx.out
+    @staticmethod
+    def backward(ctx, *gradients):
+        args = kept_arguments(ctx)
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.rng)
+        with torch.enable_grad():
+            results = ctx.fn(*args)
+        torch.set_rng_state(now)
+        if torch.is_tensor(results):
+            results = (results,)
+        pairs = [(r, g) for r, g in zip(results, gradients) if r.requires_grad]
+        torch.autograd.backward([r for r, _ in pairs], [g for _, g in pairs])
+        return None, *(a.grad if torch.is_tensor(a) else None for a in args)
+def checkpoint(fn, *args):
+    return Recompute.apply(fn, *args)
+
+# %% right: saved_tensors_hooks
+"""Hooks that pack a number and recompute at the first unpack."""
+
+import torch
+class _Again:
+    def __init__(self, fn, args):
+        self.fn, self.state, self.count, self.found = fn, torch.get_rng_state(), 0, None
+        self.args = [(a.detach(), a.requires_grad) if torch.is_tensor(a) else a for a in args]
+    def pack(self, tensor):
+        self.count += 1
+        return self.count - 1
+    def unpack(self, index):
+        if self.found is None:
+            self.found = {}
+            args = [a[0].detach().requires_grad_(a[1]) if isinstance(a, tuple) else a for a in self.args]
+            found = []
+            def keep(tensor):
+                found.append(tensor.detach())
+                return len(found) - 1
+            now = torch.get_rng_state()
+            torch.set_rng_state(self.state)
+            with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda i: found[i]):
+                self.fn(*args)
+            torch.set_rng_state(now)
+            self.found = dict(enumerate(found))
+        return self.found.pop(index)
+def checkpoint(fn, *args):
+    if not torch.is_grad_enabled():
+        return fn(*args)
+    again = _Again(fn, args)
+    with torch.autograd.graph.saved_tensors_hooks(again.pack, again.unpack):
+        return fn(*args)

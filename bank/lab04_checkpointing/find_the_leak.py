@@ -569,3 +569,24 @@ def step_with_log(layers, x):
         hook.remove()
     x.sum().backward()
     return log
+
+# %% wrong: sixteen_layers
+"""Hard-coded 16 layers. [earns 1]"""
+
+
+def step_with_log(layers, x):
+    log = []
+    def note(layer, inputs, output):
+        if len(log) < 16:
+            log.append(output.detach().square().mean().item())
+    handles = [layer.register_forward_hook(note) for layer in layers]
+    def segment(x, first):
+        for layer in layers[first : first + 4]:
+            x = layer(x)
+        return x
+    for first in range(0, 16, 4):
+        x = torch.utils.checkpoint.checkpoint(segment, x, first, use_reentrant=False)
+    for h in handles:
+        h.remove()
+    x.sum().backward()
+    return log

@@ -675,3 +675,32 @@ def plan(stages, budget_bytes):
         if held + saved[n] - saved[last + 1] <= budget_bytes:
             return kept
     raise ValueError(f"no plan fits {budget_bytes} bytes")
+
+# %% right: heap
+"""A search by bytes with a heap; returns an array."""
+
+
+import heapq, numpy as np
+def plan(stages, budget_bytes):
+    n = len(stages)
+    best = None
+    time = [0]
+    for s in stages:
+        time.append(time[-1] + s.forward_time)
+    frontier = [(0, -1, ())]
+    least = {}
+    while frontier:
+        held, i, kept = heapq.heappop(frontier)
+        if i in least:
+            continue
+        least[i] = held, kept
+        seg = 0
+        for j in range(i + 1, n):
+            seg += stages[j].saved_bytes
+            if held + seg > budget_bytes:
+                break
+            heapq.heappush(frontier, (held + stages[j].output_bytes, j, (*kept, j)))
+    fits = [j for j, (held, _) in least.items() if held + sum(s.saved_bytes for s in stages[j + 1 :]) <= budget_bytes]
+    if not fits:
+        raise ValueError("nothing fits")
+    return np.array(least[min(fits, key=lambda j: (time[j + 1], j))][1], dtype=int)

@@ -612,3 +612,34 @@ def largest_micro_batch(run, upper):
         else:
             too_large = middle
     return fits
+
+# %% wrong: never_ends
+"""Middle rounded down: never ends with two left. [earns 0]"""
+
+
+import peakmem
+def largest_micro_batch(run, upper):
+    lo, hi = 0, upper
+    while lo < hi:
+        m = (lo + hi) // 2
+        try:
+            run(m)
+            lo = m
+        except peakmem.OutOfMemory:
+            hi = m - 1
+    return lo
+
+# %% wrong: bare_except_endless
+"""A search that never ends, within a bare except."""
+
+
+def largest_micro_batch(run, upper):
+    lo, hi = 0, upper
+    while lo < hi:
+        m = (lo + hi) // 2
+        try:
+            run(m)
+            lo = m
+        except:
+            hi = m - 1
+    return lo

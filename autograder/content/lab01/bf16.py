@@ -45,7 +45,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     edges = [0x7F80_0001, 0x7F80_8000, 0x7FFF_8000, 0x7FFF_FFFF, 0x7FC0_0000]
     edges += [0x8000_0000 | bits for bits in edges] + [0x7F80_0000, 0xFF80_0000]
     some = rng.choice(finite, (4, 3, 2)) | low(1, 0x7FFF, 24).reshape(4, 3, 2)
-    shapes = (some, some[0].T, some[0, :1, :1], some[:0], some[0, 0, :0])
+    shapes = (some, some[0].T, some[0, :1, :1], some[:0], some[0, 0, :0], some[0, 0, 0, ...])
     return [
         case("nearest", rng.choice(finite, 8) | low(1, 0x7FFF, 8)),
         case("nearest", finite | low(1, _TIE - 1), finite | low(_TIE + 1, 0xFFFF), finite),

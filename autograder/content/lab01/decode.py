@@ -40,9 +40,10 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
     zeros = [0, _SIGN]
     specials = [*both(_INF), *patterns(_INF + 1, _SIGN, 20), *both(_INF + 1, _SIGN - 1)]
+    powers = (0x0080_0000, 0x3F80_0000, 0x7F00_0000)  # fraction 0, as in infinity and zero
     return [
         _case("normal", patterns(0x0080_0000, _INF, 150)),
-        _case("normal", both(0x3E88_0000, 0x3E20_0000, 0x0080_0000, _MAX), fixed=True),
+        _case("normal", both(0x3E88_0000, 0x3E20_0000, *powers, _MAX), fixed=True),
         _case("subnormal", patterns(1, 0x0080_0000, 50)),
         _case("subnormal", both(1, 2, 0x0040_0000, 0x007F_FFFF), fixed=True),
         _case("zeros", zeros),

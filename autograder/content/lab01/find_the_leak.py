@@ -35,7 +35,7 @@ def report_of_halves(*, count: int, numbers: int, seed: int) -> dict[str, Any]:
         values[1::2] *= -1
         kept.append((values.view(np.uint32) >> 16).astype(np.uint16).view(np.int16))
     return {
-        "tensors": ", ".join([f"torch.int16[{numbers}]"] * count),
+        "tensors": ", ".join([f"int16[{numbers}]"] * count),
         "values": "; ".join(" ".join(map(str, half[:5].tolist())) for half in kept),
         "sums": [int(half.sum(dtype=np.int64)) for half in kept],
         "loaded": list(range(count)),
@@ -83,8 +83,9 @@ find_the_leak = leak_task(
         mistakes={
             "loads_all": "You hold all whole tensors at once. Load one, keep its upper half, and "
             "free it before you load the next.",
-            "keeps_storage": "You keep a view, which keeps the whole tensor's storage alive, "
-            "however little of it you use. Copy the half, for example with `.clone()`.",
+            "keeps_storage": "Twice the halves' bytes are live at once. A view keeps the whole "
+            "tensor's storage alive, however little of it you use: copy the half, for example with "
+            "`.clone()`, and copy it only once.",
             "lower_halves": "Those are the lower halves. The upper half of each number is the "
             "second of its two 16-bit integers.",
             "rounds": "Your function rounds to the nearest bf16 number; the given code truncates. "
@@ -93,7 +94,8 @@ find_the_leak = leak_task(
         mutants={"lower_halves": _lower_halves, "rounds": _rounded_halves},
         leaks={
             "loads_all": lambda sizes: 5 * sizes["count"] * sizes["numbers"],
-            # All tensors in full. Fewer bytes could also be temporaries, so they name no mistake.
+            # All tensors in full, or all halves twice. Fewer bytes could also be temporaries, so
+            # they name no mistake.
             "keeps_storage": lambda sizes: 4 * sizes["count"] * sizes["numbers"],
         },
     ),

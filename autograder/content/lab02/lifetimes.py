@@ -243,7 +243,7 @@ def _live_cases(rng: np.random.Generator) -> list[Case]:
     # None of these sums fits into 32 bits.
     two_buffers = [[(10**10, i, i + 1) for i in range(6)], 7]
     grows = [[(10, i, 11 - i) for i in range(6)], 12]
-    outside = [[(5, -9, -2), (7, 9, 12), (3, -2, 20), (2, 4, 4)], 5]
+    outside = [[(5, -4, -2), (7, 9, 12), (3, -2, 20), (2, 4, 4)], 5]
     return [
         Case(("bytes",), {"calls": [draw(0) for _ in range(8)]}),
         Case(("bytes",), {"calls": [draw(4) for _ in range(8)]}),

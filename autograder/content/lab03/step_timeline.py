@@ -162,6 +162,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     freed = [*sizes(), ["forward", "backward", _FREE, "step", "forward"]]
     zeros = [*sizes(), ["forward", "backward", _ZERO, "step", _FREE]]
     between = [*sizes(), ["forward", "forward", "backward", "step", "backward"]]
+    light = [[*sizes()[:1], 0, events] for events in (once, early)]  # activations of 0 bytes
     parameters, activations = sizes()
     others = {0: parameters + activations, 1: activations + parameters // 2, 2: both}
     alike = one_at_a_time([parameters, activations, once], others)
@@ -172,6 +173,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
             for events in (2 * zeroing, 2 * gathered)
         ),
         *(Case(("value",), {"calls": [[*sizes(), 2 * events]]}) for events in (both, early)),
+        Case(("value",), {"calls": light}),
         Case(
             ("value",),
             {"calls": [*drawn, freed, zeros, between, [*sizes(), []], *alike]},

@@ -301,9 +301,9 @@ checkpoint = Task(
     cases=_cases,
     judge=_judge,
     mistakes={
-        "keeps_second_call": "After its backward, your checkpoint still holds the second call's "
-        "saved tensors. Keep nothing from that call, on ctx or elsewhere, and don't retain its "
-        "graph.",
+        "keeps_second_call": "After its backward, your checkpoint still holds tensors of one of "
+        "its calls. Keep neither results nor saved tensors, on ctx or elsewhere, and don't retain "
+        "the second call's graph.",
         "keeps_everything": "Your checkpoint keeps the activations. In forward, keep none of the "
         "tensors that the function's operations save; call the function again in backward.",
         "keeps_something": "Your checkpoint keeps tensors other than the inputs and the output. "

@@ -83,6 +83,8 @@ find_the_leak = leak_task(
         small=_small,
         large=lambda rng: _sizes(rng, _SIDE, _LAYERS),
         most_bytes=_tensors(_TENSORS),
+        # More layers than the text speaks of, so that an answer that writes 16 for them fails.
+        edges=[{"n_layers": _LAYERS + 5, "rows": 4, "columns": 4, "seed": 0}],
         mutants={
             "hooks_stay": _with_hooks,
             "outputs_of_each_step": _with_hooks,

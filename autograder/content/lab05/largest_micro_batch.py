@@ -59,6 +59,8 @@ def _judge_micro_batch(case: Case, answer: Answer) -> Mapping[str, Finding]:
     if not isinstance(kind, str):
         return dict.fromkeys(case.parts, Finding(False, "The answer came back garbled."))
     upper = case.inputs["upper"]
+    if kind == "endless":
+        return dict.fromkeys(case.parts, _endless(upper, found))
     if case.secret["broken"]:
         if len(answer.asked) <= case.secret["good_runs"]:  # it finished before the failing run
             return {"right": _finds(case.secret["fits"], upper, kind, found)}
@@ -72,6 +74,11 @@ def _judge_micro_batch(case: Case, answer: Answer) -> Mapping[str, Finding]:
         return {"right": right, "few runs": right}  # few runs earn nothing if the answer is wrong
     said = f"For upper={upper}: expected at most {allowed} runs, but your search took {runs}."
     return {"right": right, "few runs": Finding(False, said, _wastes(answer.asked))}
+
+
+def _endless(upper: int, runs: Any) -> Finding:
+    said = f"For upper={upper}: your search was stopped after {show(runs)} runs without an end."
+    return Finding(False, said, ("never_ends",))
 
 
 def _passes_errors_on(broken: str, kind: Any, found: Any) -> Finding:
@@ -160,6 +167,8 @@ largest_micro_batch = Task(
         "by_its_text": "Your search recognizes running out of memory by the error's message. "
         "Messages differ, and a bug's message may mention memory too: catch peakmem.OutOfMemory "
         "by its type.",
+        "never_ends": "Your search runs on without coming to an end. Its range must shrink with "
+        "each run, even if only two sizes are left: round the middle toward the end that moves.",
         "outside_the_range": "Your search runs an impossible size: below 1, or above upper.",
         "linear_search": "Your search tries the sizes one after another. Halve the interval with "
         "each run instead: 1024 sizes need about 10 runs, not 1024.",

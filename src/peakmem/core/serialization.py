@@ -94,6 +94,8 @@ def _to_json(value: Any, depth: int, arrays: list[Any]) -> Any:
         return _items_to_json(value, depth + 1, arrays)
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}
+    if kind is np.ndarray and value.dtype == object:  # Python's numbers, of any size
+        return _to_json(value.tolist(), depth + 1, arrays)
     if kind is np.ndarray:
         return _array_to_json(value, arrays)
     if kind is not tuple and len(value) > _MAX_KEYS:

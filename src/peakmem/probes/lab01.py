@@ -160,11 +160,18 @@ def keep_halves(
 
     kept = list(function(load, count))
     return {
-        "tensors": ", ".join(f"{half.dtype}{list(half.shape)}" for half in kept),
-        "values": "; ".join(" ".join(map(str, half[:5].tolist())) for half in kept),
-        "sums": [int(half.sum()) for half in kept],
+        "tensors": ", ".join(map(_kind, kept)),
+        "values": "; ".join(" ".join(map(str, np.asarray(half)[:5].tolist())) for half in kept),
+        "sums": [int(np.asarray(half).sum(dtype=np.int64)) for half in kept],
         "loaded": loaded,
     }
+
+
+def _kind(half: Any) -> str:
+    """The type and shape of a tensor or an array, or the type of anything else."""
+    if not hasattr(half, "dtype"):
+        return type(half).__name__
+    return f"{str(half.dtype).removeprefix('torch.')}{list(half.shape)}"
 
 
 def halves_offset(seed: int, i: int) -> int:

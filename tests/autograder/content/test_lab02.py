@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -459,3 +460,15 @@ def test_every_layer_has_twelve_tensors_and_four_are_outside() -> None:
         SimpleNamespace(n_layers=n, d_model=8, n_heads=1, vocab=8, context=8) for n in (1, 2, 5)
     ]
     assert [len(list(GPT(shape).parameters())) for shape in shapes] == [16, 28, 64]
+
+
+def test_running_off_the_end_of_a_list_is_not_taken_for_negative_indices() -> None:
+    def differences_not_cut_off(tensors: Any, n_steps: int) -> list[int]:
+        differences = [0] * (n_steps + 2)
+        for size, first, last in tensors:
+            start = max(first, 0)
+            differences[start] += size
+            differences[max(min(last, n_steps) + 1, start)] -= size
+        return list(accumulate(differences))[:n_steps]
+
+    assert grade("live_bytes", differences_not_cut_off).mistake == "not_cut_off"

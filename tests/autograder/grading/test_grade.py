@@ -96,6 +96,30 @@ def test_the_untouched_release_gets_nothing_and_is_told_why(graded, lab):
     assert all("Not written yet" in v.message for v in verdicts.values())
 
 
+def only_the_stall(source):
+    """A release in which only 1.11 is written; it builds on 1.4, `format_limits`."""
+    notebook = released(LAB01)
+    cell_of(notebook, "lab01-stall_value-solution")["source"] = source
+    return notebook
+
+
+def test_an_answer_that_builds_on_an_unwritten_exercise_gets_feedback_of_its_own(graded):
+    source = answer(LAB01, "lab01-stall_value/wrong_ties_move_on").source
+    _, verdicts = graded(only_the_stall(source))
+    verdict = verdicts["lab01-stall_value"]
+    assert (verdict.status, verdict.mistake) == ("wrong", "ties_move_on")
+    assert "Not written yet" not in verdict.message
+    assert "Not written yet" in verdicts["lab01-format_limits"].message
+
+
+def test_a_written_answer_that_calls_an_unwritten_one_is_not_called_unwritten(graded):
+    _, verdicts = graded(
+        only_the_stall("def stall_value(*sizes):\n    return float(decode_fp32(sizes[1]))")
+    )
+    message = verdicts["lab01-stall_value"].message
+    assert "calls another exercise's function that isn't written yet" in message
+
+
 def test_an_empty_notebook_gets_nothing(graded):
     _, verdicts = graded({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
     assert all(v.points == 0 for v in verdicts.values())

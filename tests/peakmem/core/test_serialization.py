@@ -113,6 +113,12 @@ def test_other_things_are_refused_by_name(value):
         serialization.encode(value)
 
 
+def test_an_array_of_python_numbers_crosses_as_a_list_of_them():
+    whole = np.array([[2**70, 1], [-1, 0]], dtype=object)
+    assert serialization.decode(serialization.encode({"at": whole})) == {"at": whole.tolist()}
+    assert serialization.decode(serialization.encode(np.array(2**70, dtype=object))) == 2**70
+
+
 def test_nesting_is_bounded_on_both_sides():
     value = []
     for _ in range(100):

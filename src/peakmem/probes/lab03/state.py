@@ -86,7 +86,10 @@ class _StateOnly(torch.optim.Optimizer):
 def _built(tree: Any, storages: Sequence[torch.Tensor]) -> Any:
     if is_view(tree):
         # Through `data`, so that the view has no attribute that leads to the whole tensor.
-        return storages[tree["storage"]][tree["start"] : tree["stop"]].data
+        whole = storages[tree["storage"]]
+        if whole.numel() == 1:  # a step counter, which torch keeps without dimensions
+            return whole.reshape(()).data
+        return whole[tree["start"] : tree["stop"]].data
     if isinstance(tree, dict):
         return {key: _built(part, storages) for key, part in tree.items()}
     if isinstance(tree, (list, tuple)):
