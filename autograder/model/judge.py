@@ -35,6 +35,8 @@ _BESIDE_SOLUTIONS = (
     "For this score the exercise ran with the instructor's solutions to the exercises that it "
     "builds on, because it earned no more with yours."
 )
+_OF_MISUSE = frozenset({"AttributeError", "IndexError", "KeyError", "TypeError", "ValueError"})
+_CHECK = "Check the parameters it takes and what it returns."
 _DOUBT = "The measurement can't be confirmed. An instructor will look at this."
 
 
@@ -197,6 +199,10 @@ def _raised(kind: str, message: str, trace: str) -> Finding:
         return Finding(False, message)
     if kind == PlainError.__name__:
         return Finding(False, f"Your result can't be graded: {message}")
+    if not trace and kind in _OF_MISUSE:  # none of the student's lines raised it
+        without = " A function without `return` returns None." if "NoneType" in message else ""
+        said = f"The grader couldn't use your code: {kind}: {message}. {_CHECK}{without}"
+        return Finding(False, said)
     lines = f"\n{trace}" if trace else ""
     return Finding(False, f"Your code raised {kind}: {message}{lines}")
 

@@ -102,6 +102,9 @@ def test_a_doubt_is_neither_right_nor_wrong():
     [
         (Answer(lost="It ran too long."), "It ran too long."),
         (Answer(raised=("KeyError", "'x'", "  line 3, in f")), "raised KeyError: 'x'\n  line 3"),
+        (Answer(raised=("TypeError", "f() takes 1", "")), "couldn't use your code: TypeError: f()"),
+        (Answer(raised=("TypeError", "'NoneType' object", "")), "without `return` returns None"),
+        (Answer(raised=("SystemExit", "0", "")), "Your code raised SystemExit: 0"),
         (Answer(raised=("PlainError", "too deep", "")), "Your result can't be graded: too deep"),
         (Answer(raised=("NotImplementedError", "", "")), "Not written yet"),
         (Answer(raised=("NotDefined", "f is not defined.", "")), "f is not defined."),
