@@ -41,7 +41,7 @@ class Run:
 def largest_micro_batch(run, upper): return numpy.array([Run(), 1], dtype=object)
 """,
         points=0,
-        says="an array of dtype object is not plain data",
+        says="a value of type Run is not plain data",
     ),
     Attack(
         "object-array-on-the-wire",
