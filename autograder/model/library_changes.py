@@ -9,7 +9,7 @@ import ast
 from collections.abc import Sequence
 
 from autograder.model.allowed import refused_part
-from autograder.model.definitions import nodes_of, statements
+from autograder.model.definitions import Statement, nodes_of, statements
 from autograder.model.module_names import Aliases, add_assigned, add_imports, used_of_modules
 
 __all__ = ["library_changes"]
@@ -20,24 +20,42 @@ _LIBRARY = "peakmem."
 def library_changes(sources: Sequence[str], given: Aliases, entries: dict[str, bool]) -> list[str]:
     """Return the parts of the library in which code sets or deletes attributes or items.
 
-    `given` are imported names. Parts that `entries` allow solutions to use don't count.
+    `given` are names that the lab's own cells import, until a student's cell sets them. Parts that
+    `entries` allow solutions to use don't count.
     """
     every = [statement for source in sources for statement in statements(source)]
-    aliases = {name: {*wholes} for name, wholes in given.items()}
-    for statement in every:
-        add_imports(aliases, nodes_of(statement.node))
-    for statement in every:
-        add_assigned(aliases, nodes_of(statement.node))
+    students = _aliases_in({}, every)
+    rebound: set[str] = set()
     found: dict[str, None] = {}
     for statement in every:
         nodes = nodes_of(statement.node)
-        names = (_changed_names(nodes) | statement.sets) & {*aliases}
-        changed = {name: aliases[name] for name in names}
+        of_labs = {name: wholes for name, wholes in given.items() if name not in rebound}
+        rebound |= statement.rebinds
+        everywhere = _merged(of_labs, students)
+        # Local variables stand for modules only if the statement itself makes them do so.
+        known = {name: everywhere[name] for name in statement.takes & everywhere.keys()}
+        aliases = _aliases_in(known, [statement])
+        changed = {n: aliases[n] for n in (_changed_names(nodes) | statement.sets) & {*aliases}}
         for name, on_the_way in used_of_modules(nodes, changed, {}):
             part = "" if on_the_way else refused_part(name, entries)
             if part.startswith(_LIBRARY):
                 found.setdefault(part)
     return list(found)
+
+
+def _aliases_in(known: Aliases, found_in: Sequence[Statement]) -> Aliases:
+    """The names in `known`, and those that the statements import or set to something in modules."""
+    aliases = _merged(known, {})
+    for statement in found_in:
+        add_imports(aliases, nodes_of(statement.node))
+    for statement in found_in:
+        add_assigned(aliases, nodes_of(statement.node))
+    return aliases
+
+
+def _merged(some: Aliases, others: Aliases) -> Aliases:
+    names = some.keys() | others.keys()
+    return {name: some.get(name, set()) | others.get(name, set()) for name in names}
 
 
 def _changed_names(nodes: Sequence[ast.AST]) -> set[str]:

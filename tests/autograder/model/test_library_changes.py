@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
-from autograder.content import lab_names
+from autograder.base.course import COURSE
+from autograder.content import find_lab, lab_names
 from autograder.model.allowed import ENTRIES
 from autograder.model.library_changes import library_changes
-from tests.grading import solved
+from autograder.model.module_names import Aliases, add_imports
+from autograder.trials.answer_bank import read_bank
+from tests.grading import released, solved
 
 
 @pytest.mark.parametrize(
@@ -38,6 +43,38 @@ def test_a_change_of_a_probe_or_of_the_meter_is_found(source: str) -> None:
 )
 def test_what_is_allowed_and_what_is_only_read_is_not(source: str) -> None:
     assert library_changes([source], {}, ENTRIES) == []
+
+
+GIVEN = {"whole": {"peakmem.labs.whole"}, "lab05": {"peakmem.probes.lab05"}}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("lab05.x = 1", ["peakmem.probes"]),
+        ("def f():\n    lab05.x = 1", ["peakmem.probes"]),
+        ("def f():\n    here = lab05\n    here.x = 1", ["peakmem.probes"]),
+        ("lab05.x = 1\nlab05 = {}", ["peakmem.probes"]),
+        ("def f(whole):\n    whole[0] = 1", []),
+        ("def f(n):\n    whole = [n]\n    whole[0] = 1", []),
+        ("lab05 = {}\nlab05['x'] = 1", []),
+        ("lab05 = {}\nfrom peakmem.probes import lab05\nlab05.x = 1", ["peakmem.probes"]),
+    ],
+)
+def test_a_variable_is_not_the_librarys_because_its_name_is(source: str, found: list[str]) -> None:
+    assert library_changes([source], GIVEN, ENTRIES) == found
+
+
+@pytest.mark.parametrize("lab", lab_names())
+def test_no_correct_answer_changes_it(lab: str) -> None:
+    given: Aliases = {}
+    for cell in released(lab)["cells"]:
+        if cell["cell_type"] == "code":
+            add_imports(given, ast.walk(ast.parse(cell["source"])))
+    right = [entry for entry in read_bank(COURSE.bank, find_lab(lab)) if entry.kind == "right"]
+    found = {entry.label: library_changes([entry.source], given, ENTRIES) for entry in right}
+    assert given
+    assert {label: parts for label, parts in found.items() if parts} == {}
 
 
 @pytest.mark.parametrize("lab", lab_names())
