@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Collection
 
-__all__ = ["ENTRIES", "REFLECTION", "is_refused_name", "refused_part"]
+__all__ = ["ENTRIES", "EVALUATE", "REFLECTION", "is_refused_name", "refused_part"]
 
 # Python's own modules that only compute, without access to files, processes or the interpreter.
 _COMPUTING = (
@@ -203,8 +203,10 @@ REFLECTION = frozenset(
         "f_locals",
     }
     | {"gi_frame", "cr_frame", "ag_frame", "tb_frame", "load_module", "exec_module"}
-    | {"_evaluate"}  # of a text in a type, such as `Optional["..."]`: it is `eval`
 )
+
+#: Evaluates a text in a type, such as `Optional["..."]`. Students may have such a method too.
+EVALUATE = "_evaluate"
 
 # Attributes of a module that list its names or read one by its text.
 _LISTING = frozenset({"__dict__", "__getattr__", "__getattribute__"})

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from autograder.model.allowed import ENTRIES, REFLECTION, is_refused_name, refused_part
+from autograder.model.allowed import ENTRIES, EVALUATE, REFLECTION, is_refused_name, refused_part
 from autograder.model.constants import Constants, constants_of, texts_in, variables_of
 from autograder.model.definitions import (
     DEFINITIONS,
@@ -184,12 +184,10 @@ class _Reader:
             add_everything(self._aliases, nodes_of(statement), task.ban.modules)
         for statement in reached.statements:
             add_assigned(self._aliases, nodes_of(statement))
-        words = {
-            word
-            for statement in reached.statements
-            for node in nodes_of(statement)
-            for word in words_of(node)
-        }
+        every = [node for statement in reached.statements for node in nodes_of(statement)]
+        words = {word for node in every for word in words_of(node)}
+        methods = {node.name for node in every if isinstance(node, ast.FunctionDef)}
+        self._reflection = REFLECTION | ({EVALUATE} - methods)
         self._reads_annotations = not words.isdisjoint(_READ_ANNOTATIONS)
         self._reads_docstrings = _READS_TEXT in words
         self._floats = {"float", "float64", "abs", "type", *_set_to_float(reached.statements)}
@@ -220,7 +218,7 @@ class _Reader:
                 codes = [text for text in texts if re.fullmatch(self._ban.codes, text)]
                 yield from (Use(repr(text), by_task=True) for text in codes)
             if texts or isinstance(node, (ast.Attribute, ast.MatchClass)):
-                yield from (Use(word, by_task=False) for word in words if word in REFLECTION)
+                yield from (Use(word, by_task=False) for word in words if word in self._reflection)
         yield from self._of_modules(statement, counted, constants)
 
     def uses_of_task(self, statement: ast.stmt, nodes: Collection[ast.AST]) -> Iterator[Use]:

@@ -275,6 +275,18 @@ def test_the_ways_around_an_exercise_are_refused(task: str, body: str) -> None:
     assert names_used_by(found, source, allows=["peakmem.nn"])
 
 
+def test_a_students_method_may_be_called_evaluate() -> None:
+    source = """
+class Plan:
+    def _evaluate(self, x):
+        return x
+
+def adam_step(x, *more):
+    return Plan()._evaluate(x)
+"""
+    assert not names_used_by(find_task("lab03-adam_step"), source)
+
+
 @pytest.mark.parametrize(
     "source",
     [
