@@ -209,7 +209,9 @@ PIECE = 1 << 19
 def fill(place, most=N, rights=1):
     for at in range(place, place + most, PIECE):
         if libc.mprotect(at, PIECE, 3) != 0: raise MemoryError
+        code = ctypes.string_at(at, PIECE) if rights == 5 else b""
         ctypes.memset(at, 7, PIECE)
+        ctypes.memmove(at, code, len(code))  # some processors may run it later
         if libc.mprotect(at, PIECE, rights) != 0: raise MemoryError
     return ctypes.string_at(place, 1)
 def room_of_a_library():
