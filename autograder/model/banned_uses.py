@@ -26,7 +26,6 @@ from autograder.model.definitions import (
 )
 from autograder.model.expressions import called_name, dotted_name, words_of, words_of_text
 from autograder.model.harmless import given_away, harmless_nodes, plain_text
-from autograder.model.library_changes import library_changes
 from autograder.model.module_names import (
     Aliases,
     add_assigned,
@@ -39,6 +38,7 @@ from autograder.model.module_names import (
 from autograder.model.restrictions import NOTHING_BANNED
 from autograder.model.state import order_of
 from autograder.model.submission import RunCell
+from autograder.model.tampering import changed_parts
 from autograder.model.task import Task
 
 __all__ = ["Use", "banned_uses", "is_defined_unseen", "may_change_unseen", "uses_beside"]
@@ -115,7 +115,7 @@ def uses_beside(task: Task, cells: Sequence[RunCell], allows: Iterable[str] = ()
     sources = [cell.source for cell in own]
     modules = [name for name, imports in given.items() if imports]
     entries = {**ENTRIES, **dict.fromkeys(allows, True)}
-    library = [Use(part, by_task=False) for part in library_changes(sources, given, entries)]
+    library = [Use(part, by_task=False) for part in changed_parts(sources, given, entries)]
     changing = [] if task.ban == NOTHING_BANNED else changing_unseen(sources, modules)
     if not changing:
         return library

@@ -68,7 +68,7 @@ def capitalized(words: str) -> str:
 
 
 def status_of(text: str) -> str:
-    """Return the status id for a table's text, which is in words, or an id in format 0.
+    """Return the status id for a table's text, such as "correct", or for an id of format 0.
 
     Other texts are returned unchanged.
 

@@ -74,7 +74,7 @@ class RunCell:
     kind: Literal["given", "check", "solution", "own"]
     #: The id of its task, if it belongs to one.
     task: str | None = None
-    #: Whether it is a solution cell that nobody has edited since the release.
+    #: Whether it is a solution cell that is unchanged since the release.
     is_untouched: bool = False
 
 

@@ -1,7 +1,7 @@
 """Records in a built notebook what it was built from, to detect edits.
 
 The build writes a digest of the cells into the notebook's metadata, which JupyterLab keeps when it
-saves. As long as the cells match the digest, nobody has edited the notebook; as long as the source
+saves. As long as the cells match the digest, the notebook is unedited; as long as the source
 matches it, the notebook is up to date. There is a single digest of all cells because the release
 contains it too, and a digest of each cell would let students guess short answers. Notebooks are
 nbformat 4 JSON here, as plain dicts or as nbformat reads them: grading avoids nbformat, whose

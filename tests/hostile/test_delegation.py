@@ -384,7 +384,7 @@ def test_a_cell_that_changes_the_probes_does_not_run_for_an_exercise(
     )
     (verdict,) = graded(sandbox, code, "lab01-decode_fp32").verdicts
     assert (verdict.points, verdict.status) == (0, "wrong"), verdict.message
-    monkeypatch.setattr(bans, "library_changes", lambda *_: [])  # without the guard it earns
+    monkeypatch.setattr(bans, "changed_parts", lambda *_: [])  # without the guard it earns
     (verdict,) = graded(sandbox, code, "lab01-decode_fp32").verdicts
     assert (verdict.points > 0) == ("visit" in switch)
 

@@ -43,7 +43,7 @@ def _sizes(widths: Sequence[int]) -> list[int]:
 
 
 def _after(weights: list[np.ndarray[Any, Any]], lr: float) -> tuple[list[Any], list[Any]]:
-    """The weights after one step, and the gradients at these weights, derived by hand.
+    """The weights after one step, and the gradients at these weights, derived on paper.
 
     The loss is the sum of ones @ a @ b @ b @ c.
     """

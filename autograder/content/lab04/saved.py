@@ -47,7 +47,7 @@ def _linear(rows: int, columns: int) -> list[_Saved]:
     return [_Saved("view", 2 * columns * columns), _Saved("input", rows * columns)]
 
 
-# name -> (rows, columns) -> what is saved, derived by hand from each operation's derivative.
+# name -> (rows, columns) -> what is saved, derived on paper from each operation's derivative.
 SAVED: dict[str, Callable[[int, int], list[_Saved]]] = {
     "product": lambda r, c: [_Saved("input", r * c, times=2)],
     "gelu, composite": lambda r, c: [

@@ -12,12 +12,12 @@ from autograder.model.allowed import refused_part
 from autograder.model.definitions import Statement, nodes_of, statements
 from autograder.model.module_names import Aliases, add_assigned, add_imports, used_of_modules
 
-__all__ = ["library_changes"]
+__all__ = ["changed_parts"]
 
 _LIBRARY = "peakmem."
 
 
-def library_changes(sources: Sequence[str], given: Aliases, entries: dict[str, bool]) -> list[str]:
+def changed_parts(sources: Sequence[str], given: Aliases, entries: dict[str, bool]) -> list[str]:
     """Return the parts of the library in which code sets or deletes attributes or items.
 
     `given` are names that the lab's own cells import, until a student's cell sets them. Parts that

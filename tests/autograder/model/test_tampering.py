@@ -9,8 +9,8 @@ import pytest
 from autograder.base.course import COURSE
 from autograder.content import find_lab, lab_names
 from autograder.model.allowed import ENTRIES
-from autograder.model.library_changes import library_changes
 from autograder.model.module_names import Aliases, add_imports
+from autograder.model.tampering import changed_parts
 from autograder.trials.answer_bank import read_bank
 from tests.grading import released, solved
 
@@ -29,7 +29,7 @@ from tests.grading import released, solved
     ],
 )
 def test_a_change_of_a_probe_or_of_the_meter_is_found(source: str) -> None:
-    assert library_changes([source], {}, ENTRIES) in (["peakmem.probes"], ["peakmem.measure"])
+    assert changed_parts([source], {}, ENTRIES) in (["peakmem.probes"], ["peakmem.measure"])
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_change_of_a_probe_or_of_the_meter_is_found(source: str) -> None:
     ],
 )
 def test_what_is_allowed_and_what_is_only_read_is_not(source: str) -> None:
-    assert library_changes([source], {}, ENTRIES) == []
+    assert changed_parts([source], {}, ENTRIES) == []
 
 
 GIVEN = {"whole": {"peakmem.labs.whole"}, "lab05": {"peakmem.probes.lab05"}}
@@ -62,7 +62,7 @@ GIVEN = {"whole": {"peakmem.labs.whole"}, "lab05": {"peakmem.probes.lab05"}}
     ],
 )
 def test_a_variable_is_not_the_librarys_because_its_name_is(source: str, found: list[str]) -> None:
-    assert library_changes([source], GIVEN, ENTRIES) == found
+    assert changed_parts([source], GIVEN, ENTRIES) == found
 
 
 @pytest.mark.parametrize("lab", lab_names())
@@ -72,7 +72,7 @@ def test_no_correct_answer_changes_it(lab: str) -> None:
         if cell["cell_type"] == "code":
             add_imports(given, ast.walk(ast.parse(cell["source"])))
     right = [entry for entry in read_bank(COURSE.bank, find_lab(lab)) if entry.kind == "right"]
-    found = {entry.label: library_changes([entry.source], given, ENTRIES) for entry in right}
+    found = {entry.label: changed_parts([entry.source], given, ENTRIES) for entry in right}
     assert given
     assert {label: parts for label, parts in found.items() if parts} == {}
 
@@ -80,4 +80,4 @@ def test_no_correct_answer_changes_it(lab: str) -> None:
 @pytest.mark.parametrize("lab", lab_names())
 def test_no_lab_changes_it(lab: str) -> None:
     sources = [c["source"] for c in solved(lab)["cells"] if c["cell_type"] == "code"]
-    assert library_changes(sources, {}, ENTRIES) == []
+    assert changed_parts(sources, {}, ENTRIES) == []
