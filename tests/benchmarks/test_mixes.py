@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -39,6 +40,16 @@ def test_mixes_have_right_answers_beside_careless_and_messy_ones() -> None:
         "after lab01",
     ):
         assert mess in made, mess
+
+
+def test_the_guide_has_the_recorded_figures() -> None:
+    rows = json.loads((COURSE.root / "docs/measurements/mixes.json").read_text())
+    notebooks = sum(row["notebooks"] for row in rows)
+    right = sum(row["right_answers"] for row in rows)
+    guide = " ".join((COURSE.root / "docs/instructors.md").read_text().split())
+    assert f"{notebooks} random notebooks of labs 1 to {len(rows)}" in guide
+    assert f"All {right:,} correct answers kept full points" in guide
+    assert [row["lost_points"] for row in rows] == [0] * len(rows)
 
 
 @pytest.mark.sandbox
