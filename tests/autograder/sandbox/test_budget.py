@@ -244,6 +244,16 @@ def test_memory_given_back_to_make_room_is_doubted(student: SandboxStudent) -> N
     assert "freed memory that was held" in answer.doubt
 
 
+@pytest.mark.parametrize(("freed_bytes", "doubted"), [(3 * MIB // 2, False), (3 * MIB, True)])
+def test_a_call_may_free_a_little_as_a_shrinking_heap_does(
+    student: SandboxStudent, freed_bytes: int, doubted: bool
+) -> None:
+    student.run_cell(f"import mmap\nheld = mmap.mmap(-1, {freed_bytes}, flags=mmap.MAP_PRIVATE)")
+    answer = run(student, "held.close()", 1)
+    assert answer.memory == "within"
+    assert ("freed memory that was held" in answer.doubt) == doubted
+
+
 def test_a_machine_that_enforces_nothing_is_found_out(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
