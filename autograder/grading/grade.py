@@ -28,7 +28,7 @@ from autograder.model.note import Note
 from autograder.model.result import Result
 from autograder.model.state import is_written
 from autograder.model.submission import RunCell, Submission
-from autograder.model.task import NOT_WRITTEN, Answer, Case, Lab, Task, Verdict
+from autograder.model.task import CALLS_UNWRITTEN, Answer, Case, Lab, Task, Verdict
 from autograder.sandbox.host.sandbox import Sandbox
 from autograder.sandbox.host.student import NO_BUDGETS
 
@@ -113,8 +113,6 @@ def _grade(
                 failed=failed,
             )
     for task in lab.tasks:
-        if task.id in answers and is_written(task, submission.cells):
-            verdicts[task.id] = _with_the_missing_function(verdicts[task.id])
         if task.id in answers and verdicts[task.id].points:
             unread = _unread(task, lab, submission, failed)
             if unread is not None:
@@ -218,9 +216,7 @@ def _run_alone(
     is_first = all(answer.lost == NOT_RUN for answer in answers)
     # An exercise that another one builds on isn't written, which says nothing about the other one.
     is_judged = verdict.status != "could_not_judge"
-    calls_unwritten = (
-        is_judged and is_written(task, submission.cells) and _meets_unwritten(task, cases, answers)
-    )
+    calls_unwritten = is_judged and _calls_unwritten(task, cases, answers)
     if is_judged and not (is_first or calls_unwritten):
         telling = _telling_cases(task, cases, answers)
         run = collect_more(left=left, numbers=[*telling])
@@ -228,11 +224,11 @@ def _run_alone(
             return first
     run = collect_more(left=left)
     failed |= run.failed_cells
-    again = [run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in range(len(cases))]
+    again = _answers(task, run, submission.cells, len(cases))
     again, second = judge_run(task, cases, again, run.busy)
     # A doubtful answer may prove incorrect without the others, but a missing one settles nothing.
     settled = second.status != "could_not_judge" and not any(a.lost is not None for a in again)
-    shows_more = calls_unwritten and settled and not _meets_unwritten(task, cases, again)
+    shows_more = calls_unwritten and settled and not _calls_unwritten(task, cases, again)
     counts = (
         second.points > verdict.points
         or is_first
@@ -243,17 +239,12 @@ def _run_alone(
     return (again, second) if counts else first
 
 
-def _meets_unwritten(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> bool:
+def _calls_unwritten(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> bool:
     return any(
-        finding == NOT_WRITTEN
+        finding == CALLS_UNWRITTEN
         for case, answer in zip(cases, answers, strict=True)
         for finding in judge_answer(task, case, answer).values()
     )
-
-
-def _with_the_missing_function(verdict: Verdict) -> Verdict:
-    """The verdict on a written exercise, whose NotImplementedError something else raised."""
-    return replace(verdict, message=verdict.message.replace(NOT_WRITTEN.said, _CALLS_UNWRITTEN))
 
 
 def _telling_cases(
@@ -286,10 +277,6 @@ def _may_gain(
     return gains or verdict.status == "could_not_judge" or bool(run.busy)
 
 
-_CALLS_UNWRITTEN = (
-    "Your code raised NotImplementedError: it calls another exercise's function that isn't written "
-    "yet, or a given line that raises the error is still there. Write that part first."
-)
 _NEEDS_GPU = (
     "This exercise needs a GPU, and the grading machine has none. Its points are left out of your "
     "total."
@@ -326,17 +313,25 @@ def judge_run(
 
 def _explain(task: Task, run: Run, cells: Sequence[RunCell], count: int) -> list[Answer]:
     """A task's answers; if one is missing because its cell failed, it says so."""
-    lost = Answer(lost=NOT_RUN)
-    answers = [run.answers[task.id].get(index, lost) for index in range(count)]
+    answers = _answers(task, run, cells, count)
     trouble = _trouble(task, run, cells)
     if trouble is None:
         return answers
     return [
-        Answer(raised=("NotDefined", trouble, ""))
-        if answer is lost or (answer.raised is not None and answer.raised[0] == "NotDefined")
-        else answer
+        Answer(raised=("NotDefined", trouble, "")) if _is_missing(answer) else answer
         for answer in answers
     ]
+
+
+def _is_missing(answer: Answer) -> bool:
+    return answer.lost == NOT_RUN or (answer.raised or ("",))[0] == "NotDefined"
+
+
+def _answers(task: Task, run: Run, cells: Sequence[RunCell], count: int) -> list[Answer]:
+    """A run's answers to all of a task's cases, which say whether the exercise is written."""
+    written = is_written(task, cells)
+    answers = (run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in range(count))
+    return [replace(answer, is_written=written) for answer in answers]
 
 
 def _trouble(task: Task, run: Run, cells: Sequence[RunCell]) -> str | None:

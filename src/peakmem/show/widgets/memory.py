@@ -16,6 +16,7 @@ from typing import Any
 import ipywidgets
 import traitlets
 
+from peakmem.core.collector import no_collection
 from peakmem.core.units import GB, both
 from peakmem.predict.deepspeed import deepspeed_config
 from peakmem.predict.estimate import Estimate
@@ -23,7 +24,7 @@ from peakmem.predict.suggestions import suggest
 from peakmem.show.palette import VERDICTS, colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.estimates import no_collection, remembered_estimate
+from peakmem.show.widgets.estimates import remembered_estimate
 from peakmem.show.widgets.parts import table
 from peakmem.specs.hardware import ACCELERATORS
 from peakmem.specs.models import MODELS, ModelShape, model, parameter_count
