@@ -251,10 +251,7 @@ def _draw(found: Estimate) -> str:
         x = across(end - n_bytes / GB)
         title = f"{owner.replace('_', ' ')}: {both(n_bytes)}"
         parts.append(svg.rect(x, 34, across(end) - x, 44, colours[owner], title=title))
-    limit = across(found.device.memory_bytes / GB)
-    parts.append(svg.line(limit, 24, limit, 84, width=3, dash="6 3"))
-    anchor = "end" if limit > svg.WIDTH / 2 else "start"
-    parts.append(svg.text(limit, 18, f"{found.device.name}", anchor=anchor))
+    parts += svg.limit(across(found.device.memory_bytes / GB), 84, found.device.name)
     parts.append(svg.axis_x(across, 86, "GB live at the peak, by owner"))
     for n, (owner, n_bytes) in enumerate(by_owner.items()):
         x, y = 14 + 232 * (n % 2), 138 + 22 * (n // 2)
