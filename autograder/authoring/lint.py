@@ -18,6 +18,7 @@ from nbformat import NotebookNode
 
 from autograder.authoring.length import length_violations
 from autograder.authoring.outline import outline_violations
+from autograder.model.state import raises_not_implemented
 from autograder.model.task import Lab, Task
 
 __all__ = ["release_violations", "source_violations"]
@@ -61,7 +62,7 @@ def release_violations(label: str, notebook: NotebookNode, lab: Lab) -> list[str
             continue
         for name in task.defines:
             definition = _definition(tree, name)
-            if definition is None or not any(map(_raises_not_written, ast.walk(definition))):
+            if definition is None or not any(map(raises_not_implemented, ast.walk(definition))):
                 found.append(
                     f"{cell}: expected {name} in the release to be a stub that raises "
                     "NotImplementedError. Put its `def` line above `### BEGIN SOLUTION`, and its "
@@ -260,10 +261,3 @@ def _definition(tree: ast.Module, name: str) -> ast.stmt | None:
 
 def _shows_nothing(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func) in _SHOW_NOTHING
-
-
-def _raises_not_written(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Raise):
-        return False
-    error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-    return isinstance(error, ast.Name) and error.id == "NotImplementedError"

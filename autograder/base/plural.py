@@ -1,8 +1,10 @@
-"""Formats a count with its noun, singular or plural."""
+"""Formats a count with its noun, and the beginning of a long list."""
 
 from __future__ import annotations
 
-__all__ = ["plural"]
+from collections.abc import Sequence
+
+__all__ = ["first_of", "plural"]
 
 
 def plural(count: int, noun: str) -> str:
@@ -12,3 +14,13 @@ def plural(count: int, noun: str) -> str:
     ('1 submission', '0 answers')
     """
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def first_of(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names of a list and how many more there are.
+
+    >>> first_of(["a", "b"]), first_of(["a", "b", "c"], most=1)
+    ('a, b', 'a and 2 more')
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autograder.base.plural import first_of
+
 if TYPE_CHECKING:
     from autograder.rules.semester import Semester
     from autograder.runs.room import Classroom, Handed
     from autograder.store.out_folder import OutFolder
 
 __all__ = ["gone", "misspelt", "other_notebooks", "require_folders", "strangers"]
-
-_NAMED = 5  # names in a sentence
 
 
 def require_folders(room: Classroom, submitted: Path, folders: Collection[str]) -> None:
@@ -74,7 +74,9 @@ def other_notebooks(room: Classroom, handed: Iterable[Handed]) -> list[str]:
     if not who:
         return []
     names = " and ".join(sorted(own))
-    return [f"{room.lab}: only {names} is graded; other notebooks were not opened: {_some(who)}."]
+    return [
+        f"{room.lab}: only {names} is graded; other notebooks were not opened: {first_of(who)}."
+    ]
 
 
 def misspelt(room: Classroom, students: Collection[str], semester: Semester) -> list[str]:
@@ -110,8 +112,8 @@ def gone(lab: str, before: Iterable[str], now: Iterable[str], submitted: Path) -
     if not who:
         return []
     return [
-        f"{lab}: collected earlier but no longer in {submitted}, so not counted: {_some(who)}. If "
-        "that is a mistake, put the submissions back and run the command again; it restores "
+        f"{lab}: collected earlier but no longer in {submitted}, so not counted: {first_of(who)}. "
+        "If that is a mistake, put the submissions back and run the command again; it restores "
         "their grades."
     ]
 
@@ -122,7 +124,7 @@ def strangers(lab: str, students: Iterable[str], roster: Iterable[str]) -> list[
     who = sorted(set(students) - known) if known else []
     if not who:
         return []
-    return [f"{lab}: submissions from students who aren't on the roster: {_some(who)}."]
+    return [f"{lab}: submissions from students who aren't on the roster: {first_of(who)}."]
 
 
 def _letters(name: str) -> str:
@@ -146,15 +148,10 @@ def _require_same_questions(room: Classroom) -> None:
     if changed := changed_questions(room.out, room.lab, room.course):
         raise ValueError(
             f"{room.out} contains grades of {room.lab} from when it had other questions "
-            f"({_some(changed)}); grade into a new folder"
+            f"({first_of(changed)}); grade into a new folder"
         )
 
 
 def _it_holds(names: Iterable[str]) -> str:
     there = sorted(names)
-    return f", but it contains {_some(there)}" if there else ", but it is empty"
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return f", but it contains {first_of(there)}" if there else ", but it is empty"

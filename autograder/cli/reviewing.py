@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,9 +18,7 @@ from autograder.cli.report import OK, PROBLEM, Report, found
 
 if TYPE_CHECKING:
     from autograder.model.result import Result
-    from autograder.publish.tables import Cells
     from autograder.review.rejudge import Proposal
-    from autograder.store.journal import Journal
 
 __all__ = ["audit", "explain", "export", "rejudge", "repair"]
 
@@ -103,72 +100,23 @@ def export(
 def _exported(
     out: OutFolder, course: Course, results: Sequence[Result], *, so_far: bool = False
 ) -> Report:
-    """Write OUT/export from newly published results."""
-    from autograder.notebooks.questions import questions_of
-    from autograder.publish import item_analysis, statistics, tables
-    from autograder.publish.final_grades import people, standings
-    from autograder.rules.counting import own_points
+    from autograder.publish.exporting import write_exports
     from autograder.runs.outdated import outdated
-    from autograder.store.journal import Journal
-    from autograder.store.out_folder import ExportName
-    from autograder.store.roll import taken
 
     report = class_report(course, results, out, remarks=list(map(str, outdated(out, course))))
-    standing = standings(out)
-    students = people(out, sorted({key.student for key in standing}))
-    paths = {name: out.export(name) for name in get_args(ExportName)}
-    tables.write_students(standing, students, paths["students"])
-    cells = tables.write_canvas(standing, students, paths["canvas"], partial=so_far)
-    # The page of a submission that is gone stays in OUT, but leaves with no other.
-    current = [out.feedback_page(key) for key in taken(out)]
-    pages = tables.write_feedback_zip(current, paths["feedback_zip"])
-    results = [own_points(result, course) for result in results]
-    labs = statistics.statistics_of(results)
-    statistics.write_table(labs, paths["statistics"])
-    questions = questions_of(labs, course)
-    for lab, tasks in labs.items():
-        paths[f"statistics_{lab}"] = out.lab_statistics(lab)
-        statistics.write_picture(lab, tasks, paths[f"statistics_{lab}"])
-        paths[f"items_{lab}"] = out.lab_items(lab)
-        analysis = item_analysis.analyse(lab, results, partial(_code, Journal(out)))
-        titles = {question.id: question.title for question in questions[lab]}
-        item_analysis.write_page(analysis, lab, paths[f"items_{lab}"], titles)
+    done = write_exports(out, course, results, partial=so_far)
     counts = {
-        "students": len(students),
-        "feedback_pages": pages,
-        "empty_canvas_cells": {lab: of_lab.empty for lab, of_lab in cells.items()},
-        "partial_canvas_cells": {lab: of_lab.partial for lab, of_lab in cells.items()},
+        "students": done.students,
+        "feedback_pages": done.pages,
+        "empty_canvas_cells": {lab: of_lab.empty for lab, of_lab in done.cells.items()},
+        "partial_canvas_cells": {lab: of_lab.partial for lab, of_lab in done.cells.items()},
     }
-    done = (
-        f"{out.exports}: students: {len(students)}, feedback pages: {pages}, labs: {len(labs)}; "
-        "what to change in each lab: items-*.html"
-    )
     return replace(
         report,
-        text="\n".join([*_not_final(cells, len(students)), done]),
+        text="\n".join(done.lines()),
         data={**report.data, **counts},
-        paths={**report.paths, **paths},
+        paths={**report.paths, **done.paths},
     )
-
-
-def _code(journal: Journal, result: Result, task: str) -> str:
-    """The student's code for a task, which only the full journal entry has."""
-    from autograder.notebooks.graded import solution_source
-
-    whole = journal.read(result.key)
-    return solution_source(whole.notebook, task) if whole else ""
-
-
-def _not_final(cells: Mapping[str, Cells], students: int) -> list[str]:
-    lines = []
-    for lab, of_lab in cells.items():
-        for count, hold in (
-            (of_lab.partial, "have the points so far"),
-            (of_lab.empty, "are empty until graded manually"),
-        ):
-            if count:
-                lines.append(f"{lab}: {count} of {students} Canvas cells {hold}")
-    return lines
 
 
 def repair(course: Course, out: Graded) -> Report:

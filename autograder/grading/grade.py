@@ -1,20 +1,17 @@
-"""Grades one submission: runs its cells and probes, judges the answers, returns one Result.
-
-Long because it decides in one place what runs, what runs again, and which verdict counts.
-"""
+"""Grades one submission: runs its cells and probes, judges the answers, returns one Result."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 
 from autograder.base.limits import Allowance
 from autograder.content.provenance import asked_of
-from autograder.grading.plans import plan_alone, plan_together
-from autograder.grading.run import NOT_RUN, Run, collect, collect_alone
+from autograder.grading.again import SecondRuns
+from autograder.grading.judging import Judged, explained_answers, judge_run
+from autograder.grading.plans import plan_alone
+from autograder.grading.run import NOT_RUN, Run, collect
 from autograder.model.banned_uses import (
     Use,
     banned_uses,
@@ -23,16 +20,14 @@ from autograder.model.banned_uses import (
     uses_beside,
 )
 from autograder.model.definitions import clear_cache
-from autograder.model.judge import could_not_judge, draw, judge_answer, judge_safely, refuse
+from autograder.model.judge import could_not_judge, draw, refuse
 from autograder.model.note import Note
 from autograder.model.result import Result
-from autograder.model.state import is_written
-from autograder.model.submission import RunCell, Submission
-from autograder.model.task import NOT_WRITTEN, Answer, Case, Lab, Task, Verdict
+from autograder.model.submission import Submission
+from autograder.model.task import Answer, Case, Lab, Task, Verdict
 from autograder.sandbox.host.sandbox import Sandbox
-from autograder.sandbox.host.student import NO_BUDGETS
 
-__all__ = ["Graded", "add_outputs", "grade", "judge_run"]
+__all__ = ["Graded", "add_outputs", "grade"]
 
 _HELD_BACK = 0.25  # share of the allowance reserved for exercises that run again alone
 
@@ -79,47 +74,14 @@ def _grade(
     lab: Lab, submission: Submission, sandbox: Sandbox, secret: bytes, solutions: Solutions
 ) -> Graded:
     verdicts, waiting, apart = _decided(lab, submission, sandbox, secret, solutions)
-    left = Allowance(sandbox.limits)
-    with left.holding_back(_HELD_BACK):
-        together = {task: cases for task, cases in waiting.items() if task not in apart}
-        run = collect(submission, sandbox, lab.tasks, together, left)
-    answers: dict[str, list[Answer]] = {}
-    doubtful: list[Task] = []
-    failed = run.failed_cells
+    run, judged = _run(lab, submission, sandbox, waiting, apart, solutions)
     for task in lab.tasks:
-        if task.id not in waiting:
+        if task.id not in judged:
             continue
-        cases = waiting[task.id]
-        said = (
-            [Answer(lost=NOT_RUN)] * len(cases)
-            if task.id in apart
-            else _explain(task, run, submission.cells, len(cases))
-        )
-        answers[task.id], verdicts[task.id] = judge_run(task, cases, said, run.busy)
-        if verdicts[task.id].status != "right" and not any(a.busy for a in answers[task.id]):
-            doubtful.append(task)
-    while doubtful:
-        with left.holding_back(1 - 1 / len(doubtful)):
-            task = doubtful.pop(0)
-            first = answers[task.id], verdicts[task.id]
-            answers[task.id], verdicts[task.id] = _run_alone(
-                task,
-                waiting[task.id],
-                first,
-                submission=submission,
-                sandbox=sandbox,
-                left=left,
-                solutions=solutions,
-                failed=failed,
-            )
-    for task in lab.tasks:
-        if task.id in answers and is_written(task, submission.cells):
-            verdicts[task.id] = _with_the_missing_function(verdicts[task.id])
-        if task.id in answers and verdicts[task.id].points:
-            unread = _unread(task, lab, submission, failed)
-            if unread is not None:
-                verdicts[task.id] = unread
-                del answers[task.id], waiting[task.id]
+        verdicts[task.id] = judged[task.id][1]
+        if verdicts[task.id].points and (unread := _unread(task, lab, submission, run)):
+            verdicts[task.id] = unread
+            del judged[task.id], waiting[task.id]
     result = Result(
         student=submission.student,
         lab=lab.name,
@@ -132,7 +94,45 @@ def _grade(
         seconds={task: round(seconds, 6) for task, seconds in run.seconds.items()},
     )
     asked = {task.id: asked_of(task, waiting[task.id]) for task in lab.tasks if task.id in waiting}
-    return Graded(result, answers, asked)
+    return Graded(result, {task: answers for task, (answers, _) in judged.items()}, asked)
+
+
+def _run(
+    lab: Lab,
+    submission: Submission,
+    sandbox: Sandbox,
+    waiting: Mapping[str, Sequence[Case]],
+    apart: set[str],
+    solutions: Solutions,
+) -> tuple[Run, dict[str, Judged]]:
+    """Run everything, and what isn't correct once more; return the first run, and what counts."""
+    left = Allowance(sandbox.limits)
+    with left.holding_back(_HELD_BACK):
+        together = {task: cases for task, cases in waiting.items() if task not in apart}
+        run = collect(submission, sandbox, lab.tasks, together, left)
+    judged: dict[str, Judged] = {}
+    for task in lab.tasks:
+        if task.id not in waiting:
+            continue
+        cases = waiting[task.id]
+        answers = (
+            [Answer(lost=NOT_RUN)] * len(cases)
+            if task.id in apart
+            else explained_answers(task, run, submission.cells, len(cases))
+        )
+        judged[task.id] = judge_run(task, cases, answers, run.busy)
+    second_runs = SecondRuns(submission, sandbox, left, solutions, run.failed_cells)
+    doubtful = [task for task in lab.tasks if task.id in judged and _is_doubtful(judged[task.id])]
+    for number, task in enumerate(doubtful):
+        with left.holding_back(1 - 1 / (len(doubtful) - number)):
+            judged[task.id] = second_runs.better(task, waiting[task.id], judged[task.id])
+    return run, judged
+
+
+def _is_doubtful(judged: Judged) -> bool:
+    """Whether a second run may give a better verdict."""
+    answers, verdict = judged
+    return verdict.status != "right" and not any(answer.busy for answer in answers)
 
 
 def _decided(
@@ -177,11 +177,12 @@ def _uses(
     return needed, plan is not None
 
 
-def _unread(task: Task, lab: Lab, submission: Submission, failed: set[int]) -> Verdict | None:
+def _unread(task: Task, lab: Lab, submission: Submission, run: Run) -> Verdict | None:
     """The verdict on a solution that earned points but isn't the code that was checked.
 
     A failed cell may not have replaced what it seemed to replace, and code may define names unseen.
     """
+    failed = run.failed_cells
     if failed and (uses := banned_uses(task, submission.cells, lab.allows, failed)):
         return refuse(task, uses, lab.allows)
     if is_defined_unseen(task, submission.cells):
@@ -189,107 +190,6 @@ def _unread(task: Task, lab: Lab, submission: Submission, failed: set[int]) -> V
     return None
 
 
-def _run_alone(
-    task: Task,
-    cases: Sequence[Case],
-    first: tuple[list[Answer], Verdict],
-    *,
-    submission: Submission,
-    sandbox: Sandbox,
-    left: Allowance,
-    solutions: Solutions,
-    failed: set[int],
-) -> tuple[list[Answer], Verdict]:
-    """Run an exercise that isn't correct once more without the others; return the better run.
-
-    The indices of cells that fail are added to `failed`.
-    """
-    answers, verdict = first
-    if any(answer.doubt == NO_BUDGETS for answer in answers):
-        return first  # a second run wouldn't have any either
-    plan = plan_alone(task, submission, solutions)
-    if plan is None and any(answer.is_held_against for answer in answers):
-        plan = plan_together([task], submission.cells)
-    if plan is None:
-        return first
-    collect_more = partial(
-        collect_alone, task, cases, answers, plan=plan, submission=submission, sandbox=sandbox
-    )
-    is_first = all(answer.lost == NOT_RUN for answer in answers)
-    # An exercise that another one builds on isn't written, which says nothing about the other one.
-    is_judged = verdict.status != "could_not_judge"
-    calls_unwritten = (
-        is_judged and is_written(task, submission.cells) and _meets_unwritten(task, cases, answers)
-    )
-    if is_judged and not (is_first or calls_unwritten):
-        telling = _telling_cases(task, cases, answers)
-        run = collect_more(left=left, numbers=[*telling])
-        if not _may_gain(task, cases, telling, run):
-            return first
-    run = collect_more(left=left)
-    failed |= run.failed_cells
-    again = [run.answers[task.id].get(n, Answer(lost=NOT_RUN)) for n in range(len(cases))]
-    again, second = judge_run(task, cases, again, run.busy)
-    # A doubtful answer may prove incorrect without the others, but a missing one settles nothing.
-    settled = second.status != "could_not_judge" and not any(a.lost is not None for a in again)
-    shows_more = calls_unwritten and settled and not _meets_unwritten(task, cases, again)
-    counts = (
-        second.points > verdict.points
-        or is_first
-        or (settled and not is_judged)
-        or (shows_more and second.points == verdict.points)
-        or any(answer.busy for answer in again)
-    )
-    return (again, second) if counts else first
-
-
-def _meets_unwritten(task: Task, cases: Sequence[Case], answers: Sequence[Answer]) -> bool:
-    return any(
-        finding == NOT_WRITTEN
-        for case, answer in zip(cases, answers, strict=True)
-        for finding in judge_answer(task, case, answer).values()
-    )
-
-
-def _with_the_missing_function(verdict: Verdict) -> Verdict:
-    """The verdict on a written exercise, whose NotImplementedError something else raised."""
-    return replace(verdict, message=verdict.message.replace(NOT_WRITTEN.said, _CALLS_UNWRITTEN))
-
-
-def _telling_cases(
-    task: Task, cases: Sequence[Case], answers: Sequence[Answer]
-) -> dict[int, dict[str, float]]:
-    """The cases that limit each lost part most: the points they leave, by case number and part.
-
-    Unless the answers to these cases change, the second run can't gain anything. A part worth no
-    points limits nothing.
-    """
-    least: dict[str, tuple[float, int]] = {}
-    for number, (case, answer) in enumerate(zip(cases, answers, strict=True)):
-        for part, finding in judge_answer(task, case, answer).items():
-            if not finding.ok and task.parts[part]:
-                least[part] = min(least.get(part, (math.inf, 0)), (finding.points, number))
-    telling: dict[int, dict[str, float]] = {}
-    for part, (points, number) in least.items():
-        telling.setdefault(number, {})[part] = points
-    return telling
-
-
-def _may_gain(
-    task: Task, cases: Sequence[Case], telling: Mapping[int, Mapping[str, float]], run: Run
-) -> bool:
-    """Whether a lost part is no longer limited by the case that limited it the most."""
-    answers = [run.answers[task.id].get(number, Answer(lost=NOT_RUN)) for number in telling]
-    verdict = judge_safely(task, [cases[number] for number in telling], answers)
-    left = {part: points for lost in telling.values() for part, points in lost.items()}
-    gains = any(verdict.earned[part] > points for part, points in left.items())
-    return gains or verdict.status == "could_not_judge" or bool(run.busy)
-
-
-_CALLS_UNWRITTEN = (
-    "Your code raised NotImplementedError: it calls another exercise's function that isn't written "
-    "yet, or a given line that raises the error is still there. Write that part first."
-)
 _NEEDS_GPU = (
     "This exercise needs a GPU, and the grading machine has none. Its points are left out of your "
     "total."
@@ -307,49 +207,6 @@ _TOO_DEEP = (
     "The grader couldn't read your code: an expression is nested too deeply. An instructor will "
     "look at it."
 )
-
-
-def judge_run(
-    task: Task, cases: Sequence[Case], answers: Sequence[Answer], busy: str
-) -> tuple[list[Answer], Verdict]:
-    """Return the answers and the verdict on them.
-
-    `busy` says why part of the notebook didn't run. An answer may then be incorrect because that
-    part is missing, which isn't the student's mistake.
-    """
-    verdict = judge_safely(task, cases, answers)
-    if busy and verdict.status in ("wrong", "partly"):
-        answers = [Answer(lost=busy, busy=True)] * len(cases)
-        verdict = judge_safely(task, cases, answers)
-    return list(answers), verdict
-
-
-def _explain(task: Task, run: Run, cells: Sequence[RunCell], count: int) -> list[Answer]:
-    """A task's answers; if one is missing because its cell failed, it says so."""
-    lost = Answer(lost=NOT_RUN)
-    answers = [run.answers[task.id].get(index, lost) for index in range(count)]
-    trouble = _trouble(task, run, cells)
-    if trouble is None:
-        return answers
-    return [
-        Answer(raised=("NotDefined", trouble, ""))
-        if answer is lost or (answer.raised is not None and answer.raised[0] == "NotDefined")
-        else answer
-        for answer in answers
-    ]
-
-
-def _trouble(task: Task, run: Run, cells: Sequence[RunCell]) -> str | None:
-    for cell in cells:
-        if cell.task != task.id:
-            continue
-        if cell.index in run.lost_cells:
-            return f"The exercise's cell defined nothing. {run.lost_cells[cell.index]}"
-        for output in run.outputs.get(cell.index, ()):
-            if output["output_type"] == "error":
-                what = f"{output['ename']}: {output['evalue']}"
-                return f"The exercise's cell failed, so it defined nothing. {what}"
-    return None
 
 
 def add_outputs(submission: Submission, run: Run) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 from autograder.content.provenance import asked_of
-from autograder.grading.grade import Graded, add_outputs, judge_run
+from autograder.grading.grade import Graded, add_outputs
+from autograder.grading.judging import judge_run
 from autograder.grading.run import NOT_RUN, Run, collect
 from autograder.grading.unanswered import NO_ANSWER
 from autograder.model.judge import draw

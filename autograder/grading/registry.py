@@ -5,9 +5,8 @@ The same commands grade both, and everything after grading treats them alike.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +28,7 @@ from autograder.notebooks.intake import read_handed, take_in
 from autograder.notebooks.questions import source_notebook
 from autograder.notebooks.released import read_release, release_of, solution_sources, task_of
 from autograder.notebooks.supplementary_files import read_beside
+from peakmem.core.collector import no_collection
 from peakmem.labs.session import HIDDEN_MODULES
 
 __all__ = ["TaskLab", "find_lab", "find_task", "lab_named", "lab_names"]
@@ -53,7 +53,7 @@ class TaskLab:
 
     @cached_property
     def lab(self) -> Lab:
-        with _collecting_no_garbage():
+        with no_collection():
             return content.find_lab(self.name)
 
     @property
@@ -193,18 +193,6 @@ class OrdinaryLab:
         return grade_ordinary(
             self.assignment, self.rules, student, handed, lambda: start(heavy), secret
         )
-
-
-@contextmanager
-def _collecting_no_garbage() -> Iterator[None]:
-    """Import without garbage collection: scanning torch's modules for garbage is slow."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def lab_names(course: Course = COURSE) -> list[str]:

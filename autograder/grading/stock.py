@@ -16,11 +16,13 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from autograder.model.banned_uses import banned_uses, uses_beside
 from autograder.model.judge import could_not_judge, draw, judge_safely, refuse
+from autograder.model.state import is_written
 from autograder.model.submission import RunCell
 from autograder.model.task import Task, Verdict
 from autograder.sandbox.host.in_process import LocalStudent
@@ -70,12 +72,12 @@ def _verdict(task: Task, names: Mapping[str, Any], allows: Sequence[str] = ()) -
             "needs_gpu",
         )
     cases = draw(task, b"stock", "", b"")
-    student = LocalStudent(names)
+    student, written = LocalStudent(names), is_written(task, cells)
     answers = [
         student.run(task.probe_path, case.inputs, task.ask(case) if task.ask else None)
         for case in cases
     ]
-    return judge_safely(task, cases, answers)
+    return judge_safely(task, cases, [replace(one, is_written=written) for one in answers])
 
 
 def _cells(task: Task, names: Mapping[str, Any]) -> list[RunCell]:

@@ -11,7 +11,16 @@ import numpy as np
 
 from autograder.base.plain_text import plain_text
 from autograder.model.banned_uses import Use
-from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Status, Task, Verdict
+from autograder.model.task import (
+    CALLS_UNWRITTEN,
+    NOT_WRITTEN,
+    Answer,
+    Case,
+    Finding,
+    Status,
+    Task,
+    Verdict,
+)
 from peakmem.core.errors import NotDefined
 from peakmem.core.serialization import PlainError
 
@@ -163,6 +172,8 @@ def could_not_judge(task: Task, message: str, status: Status = "could_not_judge"
 def judge_answer(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding]:
     """Return the findings on one answer, for each part that its case decides."""
     found = _findings(task, case, answer)
+    if answer.is_written:
+        found = {part: CALLS_UNWRITTEN if f == NOT_WRITTEN else f for part, f in found.items()}
     if not answer.beside_solutions:
         return found
     # Code that ran beside solutions could leak them in its answer or in an exception.
@@ -170,7 +181,7 @@ def judge_answer(task: Task, case: Case, answer: Answer) -> Mapping[str, Finding
 
 
 def _without_values(finding: Finding, answer: Answer) -> Finding:
-    if finding == NOT_WRITTEN:
+    if finding in (NOT_WRITTEN, CALLS_UNWRITTEN):
         return finding
     ours = answer.busy or finding.doubt in ("", answer.doubt)
     return replace(finding, said="", doubt=finding.doubt if ours else _DOUBT)

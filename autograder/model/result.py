@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from autograder.model.note import Note, NoteKind
+from autograder.model.status import shown, status_of
 from autograder.model.submission import SubmissionKey
 from autograder.model.task import Verdict
 
@@ -51,14 +52,17 @@ class Result:
 
 
 def result_to_dict(result: Result) -> dict[str, Any]:
-    """Return the result as JSON-ready data."""
-    return asdict(result)
+    """Return the result as JSON-ready data, with the verdicts' statuses in words."""
+    data = asdict(result)
+    for verdict in data["verdicts"]:
+        verdict["status"] = shown(verdict["status"])
+    return data
 
 
 def result_from_dict(data: Mapping[str, Any]) -> Result:
     """Return the result that `result_to_dict` turned into data."""
     light = _shared({name: part for name, part in data.items() if name != "notebook"})
-    verdicts = tuple(Verdict(**verdict) for verdict in light["verdicts"])
+    verdicts = tuple(Verdict(**{**v, "status": status_of(v["status"])}) for v in light["verdicts"])
     light |= {"verdicts": verdicts, "notes": tuple(map(_note, light["notes"]))}
     return Result(**light, notebook=data.get("notebook"))
 

@@ -17,7 +17,15 @@ from autograder.model.submission import RunCell
 if TYPE_CHECKING:
     from autograder.model.task import Task
 
-__all__ = ["is_own", "is_stub", "is_written", "later_cells", "order_of", "state_of"]
+__all__ = [
+    "is_own",
+    "is_stub",
+    "is_written",
+    "later_cells",
+    "order_of",
+    "raises_not_implemented",
+    "state_of",
+]
 
 
 def state_of(task: Task, cells: Sequence[RunCell]) -> int:
@@ -103,7 +111,7 @@ def is_stub(node: ast.stmt) -> bool:
     body = [part for part in node.body if not _is_text(part)]
     if isinstance(node, ast.ClassDef):
         return bool(body) and all(is_stub(part) for part in body)
-    raising = next((i for i, part in enumerate(body) if _raises_not_implemented(part)), None)
+    raising = next((i for i, part in enumerate(body) if raises_not_implemented(part)), None)
     return raising is not None and not any(map(_may_return, body[:raising]))
 
 
@@ -115,7 +123,8 @@ def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _raises_not_implemented(node: ast.stmt) -> bool:
+def raises_not_implemented(node: ast.AST) -> bool:
+    """Tell whether a statement raises NotImplementedError."""
     if not isinstance(node, ast.Raise) or node.exc is None:
         return False
     raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc

@@ -68,7 +68,7 @@ def capitalized(words: str) -> str:
 
 
 def status_of(text: str) -> str:
-    """Return the status id for a table's text, such as "correct", or for an id of format 0.
+    """Return the status id for a file's text, such as "correct", or for an id of an older format.
 
     Other texts are returned unchanged.
 

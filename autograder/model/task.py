@@ -11,6 +11,7 @@ import numpy as np
 from autograder.model.restrictions import NOTHING_BANNED, Ban
 
 __all__ = [
+    "CALLS_UNWRITTEN",
     "NOT_WRITTEN",
     "Answer",
     "Budget",
@@ -99,6 +100,8 @@ class Answer:
     #: Whether reference solutions of other exercises were in the process, so that students may see
     #: nothing of the answer.
     beside_solutions: bool = field(default=False, kw_only=True)
+    #: Whether the exercise is written, so that a NotImplementedError comes from something it calls.
+    is_written: bool = field(default=False, kw_only=True)
 
     @property
     def is_held_against(self) -> bool:
@@ -141,6 +144,12 @@ class Finding:
 
 
 NOT_WRITTEN = Finding(False, "Not written yet: the cell still raises NotImplementedError.")
+#: What NOT_WRITTEN means for an exercise that is written.
+CALLS_UNWRITTEN = Finding(
+    False,
+    "Your code raised NotImplementedError: it calls another exercise's function that isn't written "
+    "yet, or a given line that raises the error is still there. Write that part first.",
+)
 
 
 @dataclass(frozen=True)

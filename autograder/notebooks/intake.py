@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from autograder.base.plural import first_of
 from autograder.model.definitions import redefined
 from autograder.model.note import Note
 from autograder.model.submission import Missing, Quarantine, Submission
@@ -200,8 +201,7 @@ def _open(folder: int, name: str, shown: str, flags: int) -> int:
 def _told(names: Sequence[str]) -> str:
     if not names:
         return "its folder is empty"
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"its folder holds {', '.join(repr(name[:80]) for name in names[:5])}{more}"
+    return f"its folder holds {first_of([repr(name[:80]) for name in names])}"
 
 
 def _read(file: int, max_bytes: int) -> bytes:

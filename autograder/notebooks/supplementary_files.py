@@ -15,6 +15,7 @@ from typing import IO
 
 from autograder.base.course import is_ignored
 from autograder.base.plain_text import plain_text
+from autograder.base.plural import first_of
 from autograder.notebooks.intake import open_folder
 
 __all__ = ["read_beside"]
@@ -22,7 +23,6 @@ __all__ = ["read_beside"]
 _MOST_FILES = 100  # folders included
 _MOST_BYTES = 10 * 2**20  # all files together
 _DEEPEST = 5  # nested folders
-_NAMED = 5  # files that one sentence names
 _NOT_THEIRS = "timestamp.txt"  # written by `nbgrader collect` and `zip_collect`
 
 
@@ -142,5 +142,4 @@ def _same(file: IO[bytes], size: int, given: Path) -> bool:
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return plain_text(", ".join(name[:80] for name in names[:_NAMED]) + more)
+    return plain_text(first_of([name[:80] for name in names]))

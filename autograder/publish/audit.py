@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from autograder.base.course import Course
 from autograder.base.csv_table import cell_text
 from autograder.base.damage import Damaged, is_there
-from autograder.model.status import MANUAL, NEEDS, NOT_SUBMITTED, SCORED, shown, status_of
+from autograder.model.status import MANUAL, NEEDS, NOT_SUBMITTED, SCORED, shown
 from autograder.model.submission import SubmissionKey
 from autograder.notebooks.binder import bind
 from autograder.notebooks.questions import Question, questions_in, questions_of, read_notebooks
-from autograder.publish.grades_csv import COLUMNS, points
+from autograder.publish.grades_csv import points
+from autograder.publish.grades_table import Row, read_grades
 from autograder.rules.semester import read_semester
 from autograder.store.gradebook_file import has_tables
 from autograder.store.journal import Journal
 from autograder.store.out_folder import OutFolder
-from autograder.store.out_format import format_of
 from autograder.store.roll import absent, taken
 from autograder.store.scores import scores_in
 from autograder.store.whole_files import is_page
@@ -29,9 +27,6 @@ __all__ = ["audit", "changed_questions", "questions_then"]
 
 _NOT_JUDGED = {*NEEDS, "could_not_judge", "left_out", MANUAL, "quarantined", "failed"}
 _AGAIN = "run `autograder grade` again"
-_READ_COLUMNS = ("task", "status", "score", "max_score")  # columns of grades.csv that are read
-
-Row = dict[str, str]
 
 
 def audit(out: OutFolder) -> list[str]:
@@ -55,7 +50,7 @@ def audit(out: OutFolder) -> list[str]:
     if lost and out.feedback_pages():  # something was published
         repair = f"`autograder repair {shlex.quote(str(out))}`"
         return [f"{path} is missing or empty; {repair} rebuilds it" for path in lost]
-    rows = _rows(out)
+    rows = read_grades(out)
     scores = scores_in(out)
     problems = []
     for key in submissions:
@@ -94,30 +89,6 @@ def changed_questions(out: OutFolder, lab: str, course: Course) -> list[str]:
     then = {question.id for question in questions_then(out, lab)}
     now = {question.id for question in questions_of([lab], course)[lab]}
     return sorted(then ^ now) if then else []
-
-
-def _rows(out: OutFolder) -> dict[SubmissionKey, list[Row]]:
-    path = out.grades
-    rows: dict[SubmissionKey, list[Row]] = {}
-    if not is_there(path):
-        return rows
-    known: set[tuple[str, ...]] = {COLUMNS}
-    if format_of(out) == 0:  # its table lacks kinds; publishing writes the table before the format
-        known.add(tuple(name for name in COLUMNS if name != "kind"))
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            table = csv.DictReader(file)
-            if tuple(table.fieldnames or ()) not in known:
-                raise ValueError(f"its first row is {table.fieldnames}")
-            for row in table:
-                # A large class has many rows: keep only the needed columns, and each text once.
-                kept = {column: sys.intern(row.get(column) or "") for column in _READ_COLUMNS}
-                kept["status"] = status_of(kept["status"])
-                names = (sys.intern(row.get(name) or "") for name in ("student", "lab"))
-                rows.setdefault(SubmissionKey(*names), []).append(kept)
-    except (ValueError, OSError, csv.Error) as error:
-        raise Damaged(path, f"is damaged ({error})", "the table of all grades") from error
-    return rows
 
 
 def _table_gaps(rows: Sequence[Row], questions: Sequence[Question]) -> Iterator[str]:

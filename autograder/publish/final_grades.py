@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from autograder.base.damage import Damaged
 from autograder.model.lateness import ON_TIME, Lateness
-from autograder.model.status import NEEDS, NOT_SUBMITTED, status_of
+from autograder.model.status import NEEDS, NOT_SUBMITTED
 from autograder.model.submission import SubmissionKey
+from autograder.publish.grades_table import Row, read_grades
 from autograder.rules.semester import Student, read_semester
 from autograder.store.out_folder import OutFolder
 from autograder.store.roll import counted, lateness, taken
@@ -19,8 +17,6 @@ from autograder.store.scores import final_scores
 from autograder.store.small_files import COUNTED
 
 __all__ = ["Standing", "people", "standings"]
-
-Row = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,9 @@ def standings(out: OutFolder) -> dict[SubmissionKey, Standing]:
     Points come from the gradebook: manual ones if there are any, else the grader's.
     """
     scores, late = final_scores(out), lateness(out)
-    rows_of = _rows(out.grades)
+    if not out.grades.is_file():
+        raise FileNotFoundError(f"{out.grades} is missing; run `autograder grade`")
+    rows_of = read_grades(out)
     _require_chosen(out, {key.lab for key in rows_of}, counted(out))
     found = {}
     for key, rows in rows_of.items():
@@ -95,13 +93,13 @@ def _standing(
 ) -> Standing:
     points = scored = open_points = stretch = 0.0
     waiting = []
-    submitted = any(status_of(row["status"]) != NOT_SUBMITTED for row in rows)
+    submitted = any(row["status"] != NOT_SUBMITTED for row in rows)
     for row in rows:
         score = scores.get(row["task"]) if submitted else 0.0
         if score is not None:
             points, scored = points + score, scored + float(row["max_score"])
-            stretch += score if row.get("kind") == "stretch" else 0.0
-        elif status_of(row["status"]) not in {*NEEDS, "left_out"}:
+            stretch += score if row["kind"] == "stretch" else 0.0
+        elif row["status"] not in {*NEEDS, "left_out"}:
             waiting.append(row["task"])
             open_points += float(row["max_score"])
     return Standing(
@@ -112,16 +110,6 @@ def _standing(
         scored=scored,
         waiting=tuple(waiting),
         submitted=submitted,
-        release=rows[0].get("release", ""),
+        release=rows[0]["release"],
         stretch=stretch,
     )
-
-
-def _rows(path: Path) -> dict[SubmissionKey, list[Row]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing; run `autograder grade`")
-    rows: dict[SubmissionKey, list[Row]] = defaultdict(list)
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            rows[SubmissionKey(row["student"], row["lab"])].append(row)
-    return rows

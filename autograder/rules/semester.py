@@ -142,12 +142,8 @@ def read_semester(
     settings.known(data, _KEYS)
     late = settings.table(data, "late")
     settings.known(late, _LATE, "late.")
-    attempts = data.get("attempts", "last")
-    if attempts not in _ATTEMPTS:
-        raise settings.wrong("attempts", attempts, f"one of {', '.join(_ATTEMPTS)}")
-    stretch = data.get("stretch", "required")
-    if stretch not in _STRETCH:
-        raise settings.wrong("stretch", stretch, f"one of {', '.join(_STRETCH)}")
+    attempts = settings.one_of(data, "attempts", _ATTEMPTS)
+    stretch = settings.one_of(data, "stretch", _STRETCH)
     due = settings.times(settings.table(data, "due"))
     if late and not due:
         raise settings.wrong("due", due, "a due time for each lab, since [late] is set")

@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from autograder.base.course import Course
 from autograder.base.spelling import begun_by
 from autograder.grading.registry import find_task, lab_names
 from autograder.model.scoring import SANE, STOCK, Rules
+
+Choice = TypeVar("Choice", bound=str)
 
 __all__ = ["TIME", "Settings", "read_time"]
 
@@ -55,6 +57,13 @@ class Settings:
         if not isinstance(table, dict):
             raise self.wrong(key, table, f"a table, [{key}]")
         return table
+
+    def one_of(self, data: Mapping[str, Any], key: str, choices: tuple[Choice, ...]) -> Choice:
+        """The value of a key; without it, the first choice."""
+        value = data.get(key, choices[0])
+        if value not in choices:
+            raise self.wrong(key, value, f"one of {', '.join(choices)}")
+        return choices[choices.index(value)]
 
     def number(self, late: Mapping[str, Any], key: str, default: float, most: float) -> float:
         value = late.get(key, default)

@@ -21,6 +21,8 @@ from autograder.store.out_folder import OutFolder
 __all__ = ["Entries", "put_up_again", "save_entries", "save_max_points", "save_students"]
 
 _INERT = str.maketrans("<>&\"'`", "\u2039\u203a\uff06\u201d\u2019\u2018")
+#: The column that the grader writes; the others belong to the instructor.
+_OF_THE_GRADER = {api.Grade: "auto_score", api.Comment: "auto_comment"}
 Places = dict[tuple[str, str], str]  # (student, notebook) -> submitted notebook
 
 
@@ -43,8 +45,20 @@ def save_entries(out: OutFolder, lab: str, entries: Mapping[str, Entries]) -> No
     with open_session(out) as session:
         notebooks = _notebooks(session, lab)
         places = _submissions(session, lab, notebooks, list(entries))
-        _save_grades(session, notebooks, places, entries)
-        _save_comments(session, notebooks, places, entries)
+        grades = {
+            (student, name): {"auto_score": score, "needs_manual_grade": is_manual}
+            for student, entry in entries.items()
+            for name, (score, is_manual) in entry.grades.items()
+        }
+        comments = {
+            (student, name): {"auto_comment": text}
+            for student, entry in entries.items()
+            for name, text in entry.comments.items()
+        }
+        graded = _cells(session, notebooks, (api.GradeCell, api.TaskCell))
+        commented = _cells(session, notebooks, (api.SolutionCell, api.TaskCell))
+        _save(session, api.Grade, grades, places, graded)
+        _save(session, api.Comment, comments, places, commented)
 
 
 def save_max_points(out: OutFolder, lab: str, points: Mapping[str, float]) -> None:
@@ -148,64 +162,32 @@ def _submissions(
     return places | added
 
 
-def _save_grades(
+def _save(
     session: Session,
-    notebooks: Mapping[str, str],
+    table: Any,
+    values: Mapping[tuple[str, str], Mapping[str, Any]],
     places: Places,
-    entries: Mapping[str, Entries],
+    cells: Mapping[str, tuple[str, str]],
 ) -> None:
-    grade = api.Grade
-    cells = _cells(session, notebooks, (api.GradeCell, api.TaskCell))
-    query = (
-        select(grade.notebook_id, grade.cell_id, grade.id, grade.auto_score, grade.manual_score)
-        .join(api.SubmittedNotebook, grade.notebook_id == api.SubmittedNotebook.id)
-        .where(api.SubmittedNotebook.id.in_(places.values()))
-    )
-    old = {(place, cell): rest for place, cell, *rest in session.execute(query)}
+    """Write a row's values, by student and cell name, if the grader's own among them is new."""
+    column = _OF_THE_GRADER[table]
+    query = select(*table.__table__.columns).where(table.notebook_id.in_(places.values()))
+    old = {(row.notebook_id, row.cell_id): row for row in session.execute(query)}
     added, changed = [], []
-    for student, entry in entries.items():
-        for name, (score, is_manual) in entry.grades.items():
-            notebook, cell = cells[name]
-            key = (places[student, notebook], cell)
-            values = {"auto_score": score, "needs_manual_grade": is_manual}
-            if key not in old:
-                added.append({"notebook_id": key[0], "cell_id": key[1], **values})
-                continue
-            grade_id, old_score, by_hand = old[key]
-            if score != old_score:
-                values["needs_manual_grade"] = is_manual or by_hand is not None
-                changed.append({"id": grade_id, **values})
-    _insert(session, grade, added)
+    for (student, name), new in values.items():
+        notebook, cell = cells[name]
+        place = places[student, notebook]
+        row = old.get((place, cell))
+        if row is None:
+            added.append({"notebook_id": place, "cell_id": cell, **new})
+        elif new[column] != getattr(row, column):
+            by_hand = table is api.Grade and row.manual_score is not None
+            changed.append(
+                {"id": row.id, **new, **({"needs_manual_grade": True} if by_hand else {})}
+            )
+    _insert(session, table, added)
     if changed:
-        session.execute(update(grade), changed)
-
-
-def _save_comments(
-    session: Session,
-    notebooks: Mapping[str, str],
-    places: Places,
-    entries: Mapping[str, Entries],
-) -> None:
-    comment = api.Comment
-    cells = _cells(session, notebooks, (api.SolutionCell, api.TaskCell))
-    query = (
-        select(comment.notebook_id, comment.cell_id, comment.id, comment.auto_comment)
-        .join(api.SubmittedNotebook, comment.notebook_id == api.SubmittedNotebook.id)
-        .where(api.SubmittedNotebook.id.in_(places.values()))
-    )
-    old = {(place, cell): rest for place, cell, *rest in session.execute(query)}
-    added, changed = [], []
-    for student, entry in entries.items():
-        for name, text in entry.comments.items():
-            notebook, cell = cells[name]
-            key = (places[student, notebook], cell)
-            if key not in old:
-                added.append({"notebook_id": key[0], "cell_id": key[1], "auto_comment": text})
-            elif text != old[key][1]:
-                changed.append({"id": old[key][0], "auto_comment": text})
-    _insert(session, comment, added)
-    if changed:
-        session.execute(update(comment), changed)
+        session.execute(update(table), changed)
 
 
 def _cells(

@@ -12,7 +12,7 @@ from autograder.store.out_folder import OutFolder
 __all__ = ["FORMAT", "format_of", "require_known_format", "write_format"]
 
 #: The format that this grader writes. docs/out_folder.md lists each version's changes.
-FORMAT = 1
+FORMAT = 2
 
 
 def format_of(out: OutFolder) -> int:

@@ -11,10 +11,24 @@ from typing import Any, Literal, Protocol
 from autograder.base import memory
 from autograder.base.limits import Limits
 
-__all__ = ["Backend", "Enclosure", "Fork", "Launch"]
+__all__ = ["PROGRAM", "Backend", "Enclosure", "Files", "Fork", "Launch", "Place"]
 
+#: Python's arguments for the prepared process.
+PROGRAM = ("-m", "autograder.sandbox.guest.server")
+#: An assignment's files by relative path.
+Files = Mapping[str, Path]
 #: Asks the prepared process for a fork with these descriptors; returns our end of its socket.
 Fork = Callable[..., socket.socket]
+
+
+@dataclass(frozen=True)
+class Place:
+    """What sets a sandbox apart from others that run at the same time."""
+
+    #: A folder of its own.
+    scratch: Path
+    #: Its number.
+    slot: int
 
 
 @dataclass(frozen=True)
@@ -88,22 +102,15 @@ class Backend(Protocol):
         """Whether a submission's processes must have ended before its answers are judged."""
         ...
 
-    def launch(
-        self,
-        program: Sequence[str],
-        hides: Sequence[str],
-        files: Mapping[str, Path] | None,
-        scratch: Path,
-        slot: int,
-    ) -> Launch:
-        """Return how to start Python with the arguments `program`; prepares files in `scratch`.
+    def launch(self, hides: Sequence[str], files: Files | None, place: Place) -> Launch:
+        """Return how to start the prepared process; prepares files in the place's folder.
 
         Raises IsolationError, with the remedy, if this way doesn't work here.
         """
         ...
 
     def enclose(
-        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool, ranks: bool
+        self, fork: Fork, limits: Limits, place: Place, *, gpu: bool, ranks: bool
     ) -> Enclosure:
         """Return the enclosure of a new submission, while its process is still starting.
 

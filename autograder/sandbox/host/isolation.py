@@ -106,12 +106,20 @@ def command(
         "--chdir", "/tmp",
         python, *_OPTIONS, *program,
     ]
+    # fmt: on
     if os.getuid() != 0:
         return ["bwrap", *binds, *inside], environment
-    # Root prepares the binds, which may be in folders that only root can read, and is then
-    # dropped: the kernel doesn't count root's processes, and root in a sandbox is still root.
-    user = str(_FIRST_USER + slot)
-    prepared = [
+    return _with_root_dropped(binds, inside, str(_FIRST_USER + slot)), environment
+
+
+def _with_root_dropped(binds: Sequence[str], inside: Sequence[str], user: str) -> list[str]:
+    """The command line if the grader is root.
+
+    Root prepares the binds, which may be in folders that only root can read, and is then dropped:
+    the kernel doesn't count root's processes, and root in a sandbox is still root.
+    """
+    # fmt: off
+    return [
         "bwrap",
         *binds,
         "--bind", "/proc", "/proc",
@@ -133,7 +141,6 @@ def command(
         *inside,
     ]
     # fmt: on
-    return prepared, environment
 
 
 def plain_command(program: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from autograder.base.limits import Limits
-from autograder.sandbox.host.backend import Fork, Launch
+from autograder.sandbox.host.backend import PROGRAM, Files, Fork, Launch, Place
 from autograder.sandbox.host.binds import FILES
 from autograder.sandbox.host.enclosure import ProcessEnclosure, demands
 from autograder.sandbox.host.isolation import command, lay_out
@@ -25,20 +24,13 @@ class Namespaces:
     #: Killing process 1 of a namespace kills all others in it, so there is no need to wait for it.
     ends_first: bool = False
 
-    def launch(
-        self,
-        program: Sequence[str],
-        hides: Sequence[str],
-        files: Mapping[str, Path] | None,
-        scratch: Path,
-        slot: int,
-    ) -> Launch:
+    def launch(self, hides: Sequence[str], files: Files | None, place: Place) -> Launch:
         if files is not None:
-            lay_out(files, scratch)
-        arguments, environment = command(program, hides, slot, scratch)
+            lay_out(files, place.scratch)
+        arguments, environment = command(PROGRAM, hides, place.slot, place.scratch)
         return Launch(arguments, environment, None if files is None else FILES)
 
     def enclose(
-        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool, ranks: bool
+        self, fork: Fork, limits: Limits, place: Place, *, gpu: bool, ranks: bool
     ) -> ProcessEnclosure:
         return ProcessEnclosure(fork(), limits, demands(limits, gpu=gpu, ranks=ranks))

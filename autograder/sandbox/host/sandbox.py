@@ -16,12 +16,11 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from autograder.base.limits import Limits
 from autograder.sandbox.guest.wire import send
-from autograder.sandbox.host.backend import Backend, Launch
+from autograder.sandbox.host.backend import Backend, Launch, Place
 from autograder.sandbox.host.isolation import IsolationError
 from autograder.sandbox.host.namespaces import Namespaces
 from autograder.sandbox.host.student import SandboxStudent
@@ -32,7 +31,6 @@ __all__ = ["EVERYTHING", "Sandbox"]
 EVERYTHING = ("torch", "torch._dynamo", "matplotlib.pyplot", "tqdm.auto")
 
 _START = 120.0  # seconds allowed for the preparation
-_GUEST = ("-m", "autograder.sandbox.guest.server")
 
 # Fixed thresholds: glibc's adaptive ones grow with use, and freed tensors would then stay on the
 # heap, where a budget counts them. One heap for all threads, because each further one maps 64 MiB.
@@ -73,16 +71,16 @@ class Sandbox:
     ) -> None:
         self.limits = limits or Limits()
         self._backend = backend or Namespaces()
-        self._slot = slot
         self._measured = measured
         self._ranks = ranks
         self._scratch = tempfile.TemporaryDirectory(prefix="autograder-")
-        self._errors = self._folder / "stderr"
+        self._place = Place(Path(self._scratch.name), slot)
+        self._errors = self._place.scratch / "stderr"
         self._next: SandboxStudent | None = None
         self._last: SandboxStudent | None = None
         self._control, theirs = socket.socketpair()
         with theirs, self._errors.open("wb") as errors:
-            launch = self._backend.launch(_GUEST, hides, files, self._folder, slot)
+            launch = self._backend.launch(hides, files, self._place)
             send(self._control, self._setup(launch, preload))
             self._process = subprocess.Popen(
                 launch.command,
@@ -116,16 +114,12 @@ class Sandbox:
         """Sentences on this way of running code, which every result must carry."""
         return self._backend.notes
 
-    @property
-    def _folder(self) -> Path:
-        return Path(self._scratch.name)
-
     def _setup(self, launch: Launch, preload: Sequence[str]) -> dict[str, Any]:
         """The settings of the prepared process, the same for every submission."""
         return {
             "way": self._backend.way,
             "measured": self._measured,
-            "processor": _processor(self._slot),
+            "processor": _processor(self._place.slot),
             "files": launch.files,
             "preload": list(preload),
         }
@@ -133,12 +127,7 @@ class Sandbox:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def open(self) -> SandboxStudent:
@@ -186,8 +175,7 @@ class Sandbox:
         enclosure = self._backend.enclose(
             self._send_end,
             self.limits,
-            self._folder,
-            self._slot,
+            self._place,
             gpu=self.has_gpu,
             ranks=self._ranks if isinstance(self._ranks, bool) else self._ranks(),
         )

@@ -10,7 +10,6 @@ import os
 import select
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Self
 
 from autograder.base.limits import Allowance, Limits, MachineBusy, ProcessLost
@@ -121,12 +120,7 @@ class SandboxStudent:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     @property

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,7 @@ import peakmem
 from autograder.base.course import COURSE
 from autograder.base.limits import Limits
 from autograder.sandbox.guest.uid import CLEAN, PLACES
-from autograder.sandbox.host.backend import Fork, Launch
+from autograder.sandbox.host.backend import PROGRAM, Files, Fork, Launch, Place
 from autograder.sandbox.host.binds import GUEST
 from autograder.sandbox.host.enclosure import demands
 from autograder.sandbox.host.isolation import IsolationError, lay_out, plain_command
@@ -82,31 +82,24 @@ class UserIds:
     #: A user's leftover processes are found and ended one by one, which may fail.
     ends_first: bool = True
 
-    def launch(
-        self,
-        program: Sequence[str],
-        hides: Sequence[str],
-        files: Mapping[str, Path] | None,
-        scratch: Path,
-        slot: int,
-    ) -> Launch:
+    def launch(self, hides: Sequence[str], files: Files | None, place: Place) -> Launch:
         secret = [*self.secret_paths, *_own_secrets(hides)]
-        if readable := readable_by(draw_user(slot), secret):
+        if readable := readable_by(draw_user(place.slot), secret):
             raise IsolationError(
                 f"other users can read {', '.join(map(str, readable))}, so students' code could. "
                 "Restrict these to root: chmod -R go-rwx"
             )
-        scratch.chmod(0o711)
-        homes = scratch / _HOMES
+        place.scratch.chmod(0o711)
+        homes = place.scratch / _HOMES
         homes.mkdir()
         homes.chmod(0o711)
-        shown = None if files is None else str(lay_out(files, scratch))
-        return Launch(*_command(program, hides, scratch), shown)
+        shown = None if files is None else str(lay_out(files, place.scratch))
+        return Launch(*_command(PROGRAM, hides, place.scratch), shown)
 
     def enclose(
-        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool, ranks: bool
+        self, fork: Fork, limits: Limits, place: Place, *, gpu: bool, ranks: bool
     ) -> UserEnclosure:
-        user = draw_user(slot)
+        user = draw_user(place.slot)
         leash, end = socket.socketpair()
         with end:
             try:
@@ -114,7 +107,7 @@ class UserIds:
             except BaseException:
                 leash.close()  # this ends everything that was started
                 raise
-        home = scratch / _HOMES / str(user)
+        home = place.scratch / _HOMES / str(user)
         return UserEnclosure(connection, leash, limits, user, home, gpu=gpu)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from autograder.base.limits import Limits
-from autograder.sandbox.host.backend import Fork, Launch
+from autograder.sandbox.host.backend import PROGRAM, Files, Fork, Launch, Place
 from autograder.sandbox.host.enclosure import ProcessEnclosure
 from autograder.sandbox.host.isolation import lay_out, plain_command
 
@@ -23,18 +22,11 @@ class Unprotected:
     notes: tuple[str, ...] = ()
     ends_first: bool = False
 
-    def launch(
-        self,
-        program: Sequence[str],
-        hides: Sequence[str],
-        files: Mapping[str, Path] | None,
-        scratch: Path,
-        slot: int,
-    ) -> Launch:
-        shown = None if files is None else str(lay_out(files, scratch))
-        return Launch(*plain_command(program), shown)
+    def launch(self, hides: Sequence[str], files: Files | None, place: Place) -> Launch:
+        shown = None if files is None else str(lay_out(files, place.scratch))
+        return Launch(*plain_command(PROGRAM), shown)
 
     def enclose(
-        self, fork: Fork, limits: Limits, scratch: Path, slot: int, *, gpu: bool, ranks: bool
+        self, fork: Fork, limits: Limits, place: Place, *, gpu: bool, ranks: bool
     ) -> ProcessEnclosure:
         return ProcessEnclosure(fork(), limits, None)

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import TypeVar
 
 __all__ = [
     "Infeasible",
@@ -34,9 +35,12 @@ __all__ = [
     "RanksTimeout",
     "closest",
     "did_you_mean",
+    "named",
     "require_one_of",
     "require_whole",
 ]
+
+Entry = TypeVar("Entry")
 
 
 class PeakmemError(Exception):
@@ -116,6 +120,18 @@ def require_one_of(name: str, value: object, known: Iterable[object]) -> None:
             f"{name}={value!r} is unknown{did_you_mean(value, choices)}; "
             f"use one of {', '.join(map(repr, choices))}"
         )
+
+
+def named(kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
+    """Return the entry of this name. Raises ValueError, listing all names, for any other.
+
+    >>> named("number", "two", {"one": 1, "two": 2})
+    2
+    """
+    if name not in known:
+        hint = did_you_mean(name, known)
+        raise ValueError(f"unknown {kind} {name!r}{hint}; known are {', '.join(known)}")
+    return known[name]
 
 
 def did_you_mean(value: object, known: Iterable[object]) -> str:

@@ -14,7 +14,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from peakmem.core.errors import require_whole
+from peakmem.core.errors import named, require_whole
 
 __all__ = ["SCHEMES", "Blocks", "Scheme", "bits_a_weight", "round_trip", "scheme", "stored_bytes"]
 
@@ -72,9 +72,7 @@ SCHEMES: dict[str, Scheme] = {
 
 def scheme(name: str) -> Scheme:
     """Return the scheme of this name. Raises ValueError, listing all names, if it is unknown."""
-    if name not in SCHEMES:
-        raise ValueError(f"unknown scheme {name!r}; use one of {', '.join(SCHEMES)}")
-    return SCHEMES[name]
+    return named("scheme", name, SCHEMES)
 
 
 def stored_bytes(n: int, name: str, block: int = 64) -> int:

@@ -14,7 +14,16 @@ from peakmem.measure.ranks import launch_watched
 from peakmem.measure.traffic import written_bytes
 from peakmem.probes import MARK, Namespace
 
-__all__ = ["idle", "metered", "run_ranks", "sent_since", "unwatched"]
+__all__ = [
+    "figures_of",
+    "idle",
+    "metered",
+    "probing",
+    "run_metered",
+    "run_ranks",
+    "sent_since",
+    "unwatched",
+]
 
 _TIMEOUT = 120.0  # seconds; the grader's limit on processor time is reached first
 
@@ -49,6 +58,40 @@ def run_ranks(
         if error.kind == NotImplementedError.__name__:
             raise NotImplementedError(error.function) from error
         raise
+
+
+def run_metered(
+    function: Callable[..., dict[str, Any]], world: int, *args: Any, measure: bool, ask: Ask
+) -> list[dict[str, Any]]:
+    """Return the results of `run_ranks`, with each rank's own figures if `measure`d."""
+    return run_ranks(_metered_call, world, function, args, measure, ask=ask)
+
+
+def _metered_call(
+    function: Callable[..., dict[str, Any]], args: tuple[Any, ...], measure: bool
+) -> dict[str, Any]:
+    return metered(partial(function, *args), measure=measure)
+
+
+def probing(name: str, run: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Return a probe that calls `run` with the student's function or class of this name."""
+
+    def probe(
+        student: Namespace, metered: bool = True, ask: Ask = unwatched, **sizes: Any
+    ) -> dict[str, Any]:
+        return run(getattr(student, name), measure=metered, ask=ask, **sizes)
+
+    return probe
+
+
+def figures_of(found: list[dict[str, Any]], *names: str) -> dict[str, Any]:
+    """Return the measured figures by name, for each rank; of `rise_bytes`, only the highest."""
+    figures = {name: [rank[name] for rank in found if name in rank] for name in names}
+    return {
+        name: max(values) if name == "rise_bytes" else values
+        for name, values in figures.items()
+        if values
+    }
 
 
 def metered(

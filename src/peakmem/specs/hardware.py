@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from peakmem.core.errors import did_you_mean
+from peakmem.core.errors import named
 from peakmem.core.units import GB, GiB, KiB, MiB
 
 __all__ = [
@@ -261,10 +261,7 @@ def accelerator(name: str) -> Accelerator:
     >>> accelerator("h100-80gb-pcie").memory_bytes // 2**20
     81008
     """
-    if name not in ACCELERATORS:
-        hint = did_you_mean(name, ACCELERATORS)
-        raise ValueError(f"unknown accelerator {name!r}{hint}; known are {', '.join(ACCELERATORS)}")
-    return ACCELERATORS[name]
+    return named("accelerator", name, ACCELERATORS)
 
 
 def smallest_board(n_bytes: int) -> Accelerator | None:

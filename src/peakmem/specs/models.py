@@ -17,7 +17,7 @@ from math import prod
 from types import MappingProxyType
 from typing import Any, Literal
 
-from peakmem.core.errors import did_you_mean, require_whole
+from peakmem.core.errors import named, require_whole
 
 __all__ = [
     "GPT3_TABLE",
@@ -203,10 +203,7 @@ def parameter_count(shape: ModelShape) -> dict[str, int]:
 
 def model(name: str) -> ModelShape:
     """Return the model of that name. Raises ValueError, listing all names, for any other."""
-    if name not in MODELS:
-        hint = did_you_mean(name, MODELS)
-        raise ValueError(f"unknown model {name!r}{hint}; known are {', '.join(MODELS)}")
-    return MODELS[name]
+    return named("model", name, MODELS)
 
 
 _GPT3_SOURCE = "Brown et al. 2020, Language Models are Few-Shot Learners, table 2.1"

@@ -13,7 +13,7 @@ from autograder.content import find_lab, find_task
 from autograder.grading.grade import grade
 from autograder.grading.run import collect
 from autograder.model import definitions
-from autograder.model.judge import draw
+from autograder.model.judge import draw, judge
 from autograder.model.task import Answer
 from autograder.notebooks.intake import take_in
 from autograder.sandbox.host.isolation import IsolationError
@@ -43,7 +43,7 @@ def graded(sandboxes):
     """Grades a whole notebook: returns the result, and its verdicts by task."""
 
     def run(notebook, lab=LAB01):
-        raw = json.dumps(notebook).encode()
+        run.raw = raw = json.dumps(notebook).encode()
         submission = take_in("ada", lab, raw, released(lab))
         run.whole = grade(find_lab(lab), submission, sandboxes[lab], SECRET)
         result = run.whole.result
@@ -116,8 +116,11 @@ def test_a_written_answer_that_calls_an_unwritten_one_is_not_called_unwritten(gr
     _, verdicts = graded(
         only_the_stall("def stall_value(*sizes):\n    return float(decode_fp32(sizes[1]))")
     )
-    message = verdicts["lab01-stall_value"].message
-    assert "calls another exercise's function that isn't written yet" in message
+    verdict = verdicts["lab01-stall_value"]
+    assert "calls another exercise's function that isn't written yet" in verdict.message
+    # `rejudge` has nothing but the answers.
+    task, answers = find_task(verdict.task), graded.whole.answers[verdict.task]
+    assert judge(task, draw(task, SECRET, "ada", graded.raw), answers) == verdict
 
 
 def test_an_empty_notebook_gets_nothing(graded):

@@ -7,8 +7,8 @@ import pytest
 
 from autograder.base.limits import Allowance, Limits
 from autograder.content import find_lab, find_task
+from autograder.grading import again, plans
 from autograder.grading import grade as grading
-from autograder.grading import plans
 from autograder.grading.grade import grade
 from autograder.grading.plans import Plan, plan_alone, plan_together
 from autograder.grading.run import collect_alone
@@ -79,7 +79,8 @@ def insert(notebook, place, source):
 
 
 def without_alone(monkeypatch):
-    monkeypatch.setattr(grading, "plan_alone", lambda *_: None)
+    for module in (grading, again):
+        monkeypatch.setattr(module, "plan_alone", lambda *_: None)
 
 
 def without_states(monkeypatch):
@@ -266,7 +267,7 @@ def test_what_no_other_exercise_spoils_is_given_up_after_the_cases_that_tell(
         asked.append(len(cases if numbers is None else numbers))
         return collect_alone(task, cases, answers, numbers=numbers, **rest)
 
-    monkeypatch.setattr(grading, "collect_alone", counted)
+    monkeypatch.setattr(again, "collect_alone", counted)
     if helped:  # by the solution of what it goes by, which is wrong here
         wrong = "def integer_value(bits, width, encoding): return bits"
         solution(notebook, INTEGER)["source"] = wrong
@@ -366,8 +367,10 @@ def test_a_solution_that_is_beside_an_exercise_is_never_shown(
     )
     task = next(task for task in LAB.tasks if task.id == FIXED)
     monkeypatch.setattr(grading, "banned_uses", lambda *_: [])  # as of names built at run time
-    monkeypatch.setattr(grading, "_may_gain", lambda *_: True)
-    monkeypatch.setattr(grading, "judge_run", _second_earns_more(task))
+    monkeypatch.setattr(again, "_may_gain", lambda *_: True)
+    judged = _second_earns_more(task)
+    for module in (grading, again):
+        monkeypatch.setattr(module, "judge_run", judged)
     if not guarded:
         monkeypatch.setattr(judge, "_without_values", lambda finding, _answer: finding)
     _, verdict = graded(notebook, INTEGER, FIXED)
@@ -375,8 +378,8 @@ def test_a_solution_that_is_beside_an_exercise_is_never_shown(
     assert (CANARY in verdict.message) != guarded
     assert CANARY not in json.dumps(graded.whole.result.notebook)
     if guarded:
-        again = judge_safely(task, draw(task, b"", "", b""), graded.whole.answers[FIXED])
-        assert CANARY not in again.message, "judged again it says no more"
+        rejudged = judge_safely(task, draw(task, b"", "", b""), graded.whole.answers[FIXED])
+        assert CANARY not in rejudged.message, "judged again it says no more"
 
 
 def _second_earns_more(task):

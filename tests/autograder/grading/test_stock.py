@@ -303,6 +303,21 @@ def test_a_judge_that_breaks_costs_no_exception() -> None:
     assert (verdict.status, verdict.points) == ("could_not_judge", 0.0)
 
 
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("def largest_micro_batch(run, upper):\n    raise NotImplementedError", "Not written yet"),
+        (
+            "def other():\n    raise NotImplementedError\n"
+            "def largest_micro_batch(run, upper):\n    return other()",
+            "it calls another exercise's function that isn't written",
+        ),
+    ],
+)
+def test_a_written_exercise_is_not_called_unwritten(source: str, said: str) -> None:
+    assert said in stock._verdict(TASK, run_solution(source)).message
+
+
 def banning_bisect() -> Task:
     return replace(TASK, ban=Ban(modules=frozenset({"bisect"}), reason="Halve it yourself."))
 

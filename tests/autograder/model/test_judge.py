@@ -7,7 +7,7 @@ from autograder.content import find_lab, lab_names
 from autograder.model.banned_uses import Use
 from autograder.model.judge import could_not_judge, draw, judge, judge_safely, refuse
 from autograder.model.restrictions import Ban
-from autograder.model.task import Answer, Case, Finding, Task
+from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 
 
 def make_task():
@@ -114,6 +114,19 @@ def test_answers_without_a_value(answer, words):
     verdict = judge(TASK, [EASY], [answer])
     assert words in verdict.message
     assert verdict.earned["easy"] == 0
+
+
+@pytest.mark.parametrize("beside_solutions", [False, True])
+@pytest.mark.parametrize(
+    ("is_written", "said"),
+    [(False, "Not written yet"), (True, "calls another exercise's function")],
+)
+@pytest.mark.parametrize(
+    "answer", [Answer(NOT_WRITTEN), Answer(raised=("NotImplementedError", "", ""))]
+)
+def test_a_written_exercise_is_not_called_unwritten(answer, is_written, said, beside_solutions):
+    told = replace(answer, is_written=is_written, beside_solutions=beside_solutions)
+    assert said in judge(TASK, [EASY], [told]).message
 
 
 def test_a_judge_that_fails_is_not_the_students_mistake():

@@ -1,10 +1,12 @@
 """The journal: written entries are found again, and damaged ones are not believed."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
+from autograder.model.result import result_from_dict
 from autograder.model.submission import SubmissionKey
 from autograder.model.task import Answer
 from autograder.sandbox.guest.wire import decode
@@ -55,6 +57,21 @@ def test_the_last_result_is_read_whatever_it_was_made_from(journal):
     journal.keep(end_of("ada", "quarantined", "The file is empty."), b"", {}, INSIDE)
     journal.keep(graded(), RAW, {}, INSIDE)
     assert journal.read(ADA) == graded()
+
+
+def test_an_entry_has_the_words_that_people_read(journal, tmp_path):
+    statuses = ("right", "partly", "could_not_judge", "needs_gpu", "unanswered")
+    result = graded()
+    (verdict, *_) = result.verdicts
+    result = replace(result, verdicts=tuple(replace(verdict, status=one) for one in statuses))
+    journal.keep(result, RAW, {}, INSIDE)
+    head = json.loads(path_of(tmp_path).read_bytes().partition(b"\n")[0])
+    words = ["correct", "partially correct", "not judged", "needs a GPU", "not answered"]
+    assert [one["status"] for one in head["result"]["verdicts"]] == words
+    assert journal.read(ADA) == result
+    of_format_1 = [{**asdict(verdict), "status": one} for one in statuses]
+    read = result_from_dict({**head["result"], "notebook": None, "verdicts": of_format_1})
+    assert read.verdicts == result.verdicts
 
 
 @pytest.mark.parametrize(("end", "again"), [("failed", True), ("quarantined", False)])

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from peakmem.probes import Namespace
+from peakmem.probes.arrays import arrays_of
 from peakmem.probes.own_work import refusing_optimizers
 
 __all__ = ["Step", "adam_step", "gradients_of", "report_of", "train_in_turns"]
@@ -84,7 +85,7 @@ class _Run:
         gradients = [None if a is None else torch.tensor(a) for a in arrays]
         given = (list(self.parameters), list(gradients))
         step(*given, self.state, **options)
-        self.noted.append([p.detach().numpy().copy() for p in self.parameters])
+        self.noted.append(arrays_of(self.parameters))
         if self.changed is None:
             self.changed = self._change(given, gradients, arrays)
 

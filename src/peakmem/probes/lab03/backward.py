@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 
 from peakmem.probes import Namespace, earlier_objects_set_aside
+from peakmem.probes.arrays import arrays_of, gradient_arrays
 from peakmem.probes.metering import rise_of
 from peakmem.probes.own_work import refusing_optimizers
 
@@ -47,7 +48,7 @@ def step_in_backward(
 
     def backward() -> list[Array]:
         (torch.ones(1, len(a), dtype=a.dtype) @ a @ b @ b @ c).sum().backward()  # type: ignore[no-untyped-call]
-        return [tensor.detach().numpy().copy() for tensor in tensors]
+        return arrays_of(tensors)
 
     hooked: list[torch.Tensor] = []
     a.register_post_accumulate_grad_hook(hooked.append)  # type: ignore[no-untyped-call]
@@ -68,7 +69,7 @@ def step_in_backward(
         "after_remove": after_remove,
         "other": other.item(),
         "hooked": len(hooked),
-        "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in tensors],
+        "gradients": gradient_arrays(tensors),
     }
 
 

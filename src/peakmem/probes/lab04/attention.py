@@ -12,6 +12,7 @@ from torch import nn
 from peakmem.measure.meter import MemoryMeter
 from peakmem.measure.reference_models import GPT
 from peakmem.probes import Namespace
+from peakmem.probes.arrays import array_of, gradient_arrays
 from peakmem.probes.hooks import hooks_on
 from peakmem.probes.kept import forget_objects, kept_bytes, objects_traced
 from peakmem.probes.lab04.figures import count_of
@@ -65,8 +66,8 @@ def _run_once(
         out.square().sum().backward()
     leaves = [x, *block.parameters()]
     return {
-        "output": out.detach().numpy().copy(),
-        "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in leaves],
+        "output": array_of(out),
+        "gradients": gradient_arrays(leaves),
         "kept_bytes": kept,
         "softmax": count_of("_softmax", meter),
         "gelu": count_of("gelu", meter),

@@ -14,6 +14,7 @@ from torch.utils import checkpoint as torch_checkpoint
 
 from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Namespace, describe
+from peakmem.probes.arrays import array_of, arrays_of, gradient_arrays
 from peakmem.probes.lab04.figures import count_of, sums
 from peakmem.probes.metering import rise_of
 from peakmem.probes.own_work import refuse_calls_from
@@ -77,13 +78,13 @@ def run_checkpointed(
     failed = _backward([o for o in outputs if o.requires_grad], only_last=kind == "last of several")
     leaves = [x, y, *linear.parameters()]
     return {
-        "outputs": [o.detach().numpy().copy() for o in outputs],
+        "outputs": arrays_of(outputs),
         "is_tuple": isinstance(out, tuple),
         "requires_grad": outputs[0].requires_grad,
-        "gradients": [None if t.grad is None else t.grad.numpy().copy() for t in leaves],
+        "gradients": gradient_arrays(leaves),
         "calls": [calls_forward, read_calls()],
-        "between": between.numpy().copy(),
-        "after": torch.rand(4).numpy().copy(),
+        "between": array_of(between),
+        "after": array_of(torch.rand(4)),
         "failed": failed,
         "arguments_same": all(
             torch.equal(t, values) and t.requires_grad == required for t, values, required in given

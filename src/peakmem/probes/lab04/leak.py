@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from peakmem.probes import Namespace
+from peakmem.probes.arrays import gradient_arrays
 from peakmem.probes.hooks import hooks_on
 from peakmem.probes.leak import measured_run
 
@@ -45,10 +46,9 @@ def logged_steps(
     x = torch.randn(rows, columns)
     given, total = list(layers), x.sum().item()
     log = [[float(value) for value in step(given, x)] for _ in range(steps)]
-    gradients = [layer.scale.grad for layer in layers]
     return {
         "log": log,
-        "gradients": [None if g is None else g.numpy().copy() for g in gradients],
+        "gradients": gradient_arrays(layer.scale for layer in layers),
         "hooks": hooks_on(*layers) - before,
         "inputs": given == layers and x.sum().item() == total and not x.requires_grad,
     }

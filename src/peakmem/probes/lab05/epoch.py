@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from peakmem.probes import Namespace
-from peakmem.probes.lab05.forwards import gradients_of, note_forwards
+from peakmem.probes.arrays import gradient_arrays
+from peakmem.probes.lab05.forwards import note_forwards
 from peakmem.probes.lab05.models import Regression
 
 __all__ = ["train_epoch"]
@@ -48,7 +49,7 @@ def train_epoch(
         model, optimizer, loader if begins_anew else iter(loader), accumulation_steps, **options
     )
     sizes, waiting = forwards()
-    left = [gradient for gradient in gradients_of(model) if gradient is not None]
+    left = [gradient for gradient in gradient_arrays(model.parameters()) if gradient is not None]
     return {
         "value": value,
         "events": events,
@@ -86,7 +87,7 @@ def _noting_sgd(
             if closure is not None:
                 closure()  # computes the gradients
             events.append("update")
-            noted.append(gradients_of(model))
+            noted.append(gradient_arrays(model.parameters()))
             return super().step()
 
     groups = [{"params": [parameter]} for parameter in model.parameters()]

@@ -1,4 +1,4 @@
-"""Logs a model's forwards, and reads its gradients."""
+"""Logs a model's forwards."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from torch import Tensor, nn
 
-__all__ = ["gradients_of", "note_forwards"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["note_forwards"]
 
 
 def note_forwards(model: nn.Module) -> Callable[[], tuple[list[int], int]]:
@@ -52,8 +49,3 @@ class _Backward:
 
     def __call__(self, _: Tensor) -> None:
         self.begun = True
-
-
-def gradients_of(model: nn.Module) -> list[Array | None]:
-    """Return the gradient of each parameter, or None."""
-    return [None if p.grad is None else p.grad.detach().numpy().copy() for p in model.parameters()]

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from peakmem.probes import Namespace
+from peakmem.probes.arrays import gradient_arrays
 from peakmem.probes.hooks import hooks_on
-from peakmem.probes.lab05.forwards import gradients_of, note_forwards
+from peakmem.probes.lab05.forwards import note_forwards
 from peakmem.probes.lab05.models import large_run, small_model, token_model
 from peakmem.probes.metering import rise_of
 
@@ -112,7 +113,7 @@ def _watched(model: nn.Module, given: tuple[Tensor, ...]) -> Callable[[Any], dic
             "sizes": sizes,
             "waiting": waiting,
             "changed": [name for name, old in before.items() if not _alike(old, after[name])],
-            "gradients": gradients_of(model),
+            "gradients": gradient_arrays(model.parameters()),
         }
 
     return report

@@ -13,6 +13,7 @@ import torch
 from peakmem.execute.host_memory import HostTier
 from peakmem.measure import meter
 from peakmem.probes import Namespace, earlier_objects_set_aside
+from peakmem.probes.arrays import arrays_of
 from peakmem.probes.lab03 import gradients_of, kept_by_python, large_tensors, sums_of_pieces
 from peakmem.probes.lab03.adam import report_of
 from peakmem.probes.own_work import refusing_optimizers
@@ -92,7 +93,7 @@ class _AdamRun:
             self.changed = self.changed or "gradients"
         if not torch.is_grad_enabled():
             self.changed = self.changed or "grad_mode"
-        self.noted.append([p.detach().numpy().copy() for p in self.parameters])
+        self.noted.append(arrays_of(self.parameters))
 
     def report(self) -> dict[str, Any]:
         report = report_of(self.noted, self.changed, self.host.bytes_out)

@@ -15,6 +15,7 @@ from peakmem.execute.host_memory import HostTier
 from peakmem.measure.dispatch import Operators
 from peakmem.measure.storages import tensors_in
 from peakmem.probes import Namespace, earlier_objects_set_aside
+from peakmem.probes.arrays import gradient_arrays
 from peakmem.probes.lab06.programs import PROGRAMS, Forward
 from peakmem.probes.metering import rise_of
 
@@ -96,7 +97,7 @@ def _run_and_collect(
         del loss
     gc.collect()
     return {
-        "gradients": [None if x.grad is None else x.grad.numpy().copy() for x in leaves],
+        "gradients": gradient_arrays(leaves),
         "bytes_out": out_bytes,
         "bytes_in": host.bytes_in,
         "live_bytes": host.live_bytes,

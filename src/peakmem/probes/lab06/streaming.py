@@ -12,6 +12,7 @@ from torch import nn
 
 from peakmem.execute.host_memory import HostTier
 from peakmem.probes import Namespace, earlier_objects_set_aside
+from peakmem.probes.arrays import array_of
 from peakmem.probes.metering import rise_of
 
 __all__ = ["stream_forward"]
@@ -58,7 +59,7 @@ def stream_forward(
     finally:
         torch.set_grad_enabled(True)
     return {
-        "output": output.detach().numpy().copy(),
+        "output": array_of(output),
         "requires_grad": bool(output.requires_grad),
         "gradients_on": gradients_on,
         "loads": read_loads(),

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from peakmem.measure.meter import MemoryMeter
 from peakmem.probes import Calls, Namespace, Outcomes, call_each, calling
+from peakmem.probes.arrays import arrays_of
 from peakmem.probes.gpu import gpu_seconds, require_gpu
 from peakmem.probes.lab07.leak import find_the_leak
 from peakmem.probes.lab07.scaler import loss_scaler, train_scaled
@@ -118,10 +119,8 @@ def master_weights(
 
 
 def _weights_now(weights: Any) -> dict[str, list[Array]]:
-    def arrays(tensors: Sequence[torch.Tensor]) -> list[Array]:
-        return [tensor.detach().float().numpy().copy() for tensor in tensors]
-
-    return {"masters": arrays(weights.master), "params": arrays(weights.params)}
+    params = arrays_of(parameter.float() for parameter in weights.params)
+    return {"masters": arrays_of(master.float() for master in weights.master), "params": params}
 
 
 def _have_form(weights: Any, low: torch.dtype) -> bool:
@@ -194,7 +193,7 @@ def train(
     )
     return {
         "losses": [float(loss) for loss in losses],
-        "weights": [parameter.detach().float().numpy().copy() for parameter in after],
+        "weights": arrays_of(parameter.float() for parameter in after),
         "in_place": in_place,
         "rise_bytes": meter.rise_bytes,
         "forwards": forwards(),

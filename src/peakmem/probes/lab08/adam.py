@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from peakmem.probes import Namespace
-from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
+from peakmem.probes.arrays import arrays_of
+from peakmem.probes.ranks import Ask, figures_of, metered, probing, run_ranks, unwatched
 
 __all__ = ["gradients", "parameters", "run_adam", "sharded_adam", "updated"]
 
@@ -83,16 +83,6 @@ def _are_equal(a: Tensor | None, b: Tensor | None) -> bool:
     return a is b if a is None or b is None else torch.equal(a, b)
 
 
-def sharded_adam(
-    student: Namespace,
-    metered: bool = True,
-    ask: Ask = unwatched,
-    **run: Any,
-) -> dict[str, Any]:
-    """Take steps with the student's `ShardedAdam`; see `run_adam`."""
-    return run_adam(student.ShardedAdam, measure=metered, ask=ask, **run)
-
-
 def run_adam(
     optimizer: Callable[..., Any],
     world: int,
@@ -122,8 +112,11 @@ def run_adam(
             {name: rank[name] for name in ("params", "changed", "left", "records")}
             for rank in found
         ],
-        **({"held_bytes": [rank["held_bytes"] for rank in found]} if measure else {}),
+        **figures_of(found, "held_bytes"),
     }
+
+
+sharded_adam = probing("ShardedAdam", run_adam)
 
 
 def _stepped(
@@ -148,7 +141,7 @@ def _small_run(optimizer: Callable[..., Any], given: Any, made: list[Any]) -> di
     updated(optimizer, shapes, missing[:1], options, seed + 1, gain)
     one, params = updated(optimizer, shapes, missing, options, seed, gain, changed)
     made.append(one)
-    told = [p.detach().numpy().copy() for p in params]
+    told = arrays_of(params)
     one.zero_grad()
     left = any(p.grad is not None and bool(p.grad.any()) for p in params)
     records = torch.is_grad_enabled()

@@ -10,8 +10,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from peakmem.probes import Namespace
-from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
+from peakmem.probes.arrays import array_of
+from peakmem.probes.ranks import Ask, figures_of, probing, run_metered, unwatched
 
 __all__ = ["RATE", "chain", "run_gradients", "samples", "shard_gradients", "uneven"]
 
@@ -53,16 +53,6 @@ def samples(width: int, step: int, rank: int, seed: int) -> Tensor:
     return torch.randn(2, width, generator=generator)
 
 
-def shard_gradients(
-    student: Namespace,
-    metered: bool = True,
-    ask: Ask = unwatched,
-    **run: Any,
-) -> dict[str, Any]:
-    """Train with the student's `shard_gradients`; see `run_gradients`."""
-    return run_gradients(student.shard_gradients, measure=metered, ask=ask, **run)
-
-
 def run_gradients(
     shard: Shard,
     world: int,
@@ -81,38 +71,32 @@ def run_gradients(
     each backward, and the parameters at the end (their sums for a `large` run). With `measure`,
     also returns the `rise_bytes` of the rank with the highest peak, including parameters.
     """
-    given = (shard, widths, steps, seed, large, nested, measure)
-    found = run_ranks(_descended, world, *given, ask=ask)
+    given = (shard, widths, steps, seed, large, nested)
+    found = run_metered(_descended, world, *given, measure=measure, ask=ask)
     return {
         "ranks": [{name: rank[name] for name in ("has", "params")} for rank in found],
-        **({"rise_bytes": max(rank["rise_bytes"] for rank in found)} if measure else {}),
+        **figures_of(found, "rise_bytes"),
     }
 
 
-def _descended(
-    shard: Shard,
-    widths: Sequence[int],
-    steps: int,
-    seed: int,
-    large: bool,
-    nested: bool,
-    measure: bool,
-) -> dict[str, Any]:
-    def run() -> dict[str, Any]:
-        model = chain(widths, seed, nested=nested)
-        handle = shard(model)
-        params = list(model.parameters())
-        has = []
-        for step in range(steps):
-            x = samples(widths[0], step, dist.get_rank(), seed)
-            model(x).square().sum(1).mean().backward()
-            has.append([n for n, p in enumerate(params) if p.grad is not None])
-            _update(params)
-        del handle  # it must live as long as the training
-        told = [p.sum().item() if large else p.detach().numpy().copy() for p in params]
-        return {"has": has, "params": told}
+shard_gradients = probing("shard_gradients", run_gradients)
 
-    return metered(run, measure=measure)
+
+def _descended(
+    shard: Shard, widths: Sequence[int], steps: int, seed: int, large: bool, nested: bool
+) -> dict[str, Any]:
+    model = chain(widths, seed, nested=nested)
+    handle = shard(model)
+    params = list(model.parameters())
+    has = []
+    for step in range(steps):
+        x = samples(widths[0], step, dist.get_rank(), seed)
+        model(x).square().sum(1).mean().backward()
+        has.append([n for n, p in enumerate(params) if p.grad is not None])
+        _update(params)
+    del handle  # it must live as long as the training
+    told = [p.sum().item() if large else array_of(p) for p in params]
+    return {"has": has, "params": told}
 
 
 @torch.no_grad()

@@ -9,9 +9,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from peakmem.probes import Namespace
 from peakmem.probes.lab08.gradients import samples
-from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
+from peakmem.probes.ranks import Ask, figures_of, probing, run_metered, unwatched
 
 __all__ = ["layers_of", "run_sharded", "sharded_layers", "trained"]
 
@@ -71,16 +70,6 @@ def _descend(p: nn.Parameter, momenta: dict[nn.Parameter, Tensor]) -> None:
     p.sub_(momenta[p], alpha=0.1)
 
 
-def sharded_layers(
-    student: Namespace,
-    metered: bool = True,
-    ask: Ask = unwatched,
-    **run: Any,
-) -> dict[str, Any]:
-    """Train the student's `ShardedLayers`; see `run_sharded`."""
-    return run_sharded(student.ShardedLayers, measure=metered, ask=ask, **run)
-
-
 def run_sharded(
     wrap: Wrap,
     world: int,
@@ -100,33 +89,22 @@ def run_sharded(
     in each of its parameters. With `measure`, also returns the `rise_bytes` of the rank with the
     highest peak, and each rank's `sent_bytes`.
     """
-    given = (wrap, width, count, order, steps, seed, nested, measure)
-    found = run_ranks(_trained, world, *given, ask=ask)
+    given = (wrap, width, count, order, steps, seed, nested)
+    found = run_metered(_trained, world, *given, measure=measure, ask=ask)
     return {
         "outputs": [rank["outputs"] for rank in found],
         "shards": [rank["shards"] for rank in found],
-        **({"rise_bytes": max(rank["rise_bytes"] for rank in found)} if measure else {}),
-        **({"sent_bytes": [rank["sent_bytes"] for rank in found]} if measure else {}),
+        **figures_of(found, "rise_bytes", "sent_bytes"),
     }
 
 
-def _trained(
-    wrap: Wrap,
-    width: int,
-    count: int,
-    order: Sequence[int],
-    steps: int,
-    seed: int,
-    nested: bool,
-    measure: bool,
-) -> dict[str, Any]:
-    def run() -> dict[str, Any]:
-        model = wrap(layers_of(width, count, order, seed, nested=nested))
-        rank, params = dist.get_rank(), list(model.parameters())
-        outputs = trained(model, params, width, [rank], steps, seed)
-        return {
-            "outputs": [of_step[0] for of_step in outputs],
-            "shards": [p.numel() for p in params],
-        }
+sharded_layers = probing("ShardedLayers", run_sharded)
 
-    return metered(run, measure=measure)
+
+def _trained(
+    wrap: Wrap, width: int, count: int, order: Sequence[int], steps: int, seed: int, nested: bool
+) -> dict[str, Any]:
+    model = wrap(layers_of(width, count, order, seed, nested=nested))
+    params = list(model.parameters())
+    outputs = trained(model, params, width, [dist.get_rank()], steps, seed)
+    return {"outputs": [of_step[0] for of_step in outputs], "shards": [p.numel() for p in params]}

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from peakmem.probes import Namespace
-from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
+from peakmem.probes.arrays import array_of
+from peakmem.probes.ranks import Ask, figures_of, probing, run_metered, unwatched
 
 __all__ = ["find_the_leak", "inputs", "run_layers", "weights"]
 
@@ -25,16 +25,6 @@ def weights(number: int, layers: int, width: int, seed: int) -> Tensor:
 def inputs(width: int) -> Tensor:
     """Return the layers' input, (4, width)."""
     return torch.linspace(-1, 1, 4 * width).view(4, width)
-
-
-def find_the_leak(
-    student: Namespace,
-    metered: bool = True,
-    ask: Ask = unwatched,
-    **sizes: int,
-) -> dict[str, Any]:
-    """Run the student's `replicated_by_mistake`; see `run_layers`."""
-    return run_layers(student.replicated_by_mistake, measure=metered, ask=ask, **sizes)
 
 
 def run_layers(
@@ -54,25 +44,24 @@ def run_layers(
     Returns `results`, each rank's output and diagonals from a second call. With `measure`, also
     returns the `rise_bytes` of the rank with the highest peak, including shards.
     """
-    found = run_ranks(_run, world, function, layers, width, seed, measure, ask=ask)
+    found = run_metered(_run, world, function, layers, width, seed, measure=measure, ask=ask)
     return {
         "results": [{name: rank[name] for name in ("output", "diagonals")} for rank in found],
-        **({"rise_bytes": max(rank["rise_bytes"] for rank in found)} if measure else {}),
+        **figures_of(found, "rise_bytes"),
         **({"numpy_rise_bytes": 0} if measure else {}),
     }
 
 
-def _run(function: Layers, layers: int, width: int, seed: int, measure: bool) -> dict[str, Any]:
+find_the_leak = probing("replicated_by_mistake", run_layers)
+
+
+def _run(function: Layers, layers: int, width: int, seed: int) -> dict[str, Any]:
     rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
-
-    def share(number: int) -> Tensor:
-        return weights(number, layers, width, seed).flatten().tensor_split(world)[rank].clone()
-
-    def run() -> dict[str, Any]:
-        shards = [share(number) for number in range(layers)]
-        x = inputs(width)
-        function(x, shards)  # the second call below shows if this one changed x or the shards
-        output, diagonals = function(x, shards)
-        return {"output": output.numpy().copy(), "diagonals": diagonals.numpy().copy()}
-
-    return metered(run, measure=measure)
+    shards = [
+        weights(number, layers, width, seed).flatten().tensor_split(world)[rank].clone()
+        for number in range(layers)
+    ]
+    x = inputs(width)
+    function(x, shards)  # the second call below shows if this one changed x or the shards
+    output, diagonals = function(x, shards)
+    return {"output": array_of(output), "diagonals": array_of(diagonals)}

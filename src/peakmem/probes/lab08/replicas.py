@@ -11,8 +11,9 @@ from torch.nn.parallel import distributed
 
 from peakmem.measure.traffic import written_bytes
 from peakmem.probes import Namespace
+from peakmem.probes.arrays import array_of
 from peakmem.probes.own_work import refuse_calls_from
-from peakmem.probes.ranks import Ask, metered, run_ranks, sent_since, unwatched
+from peakmem.probes.ranks import Ask, figures_of, run_metered, sent_since, unwatched
 
 __all__ = ["Branches", "batch", "data_parallel", "loss", "run_replicas", "told"]
 
@@ -57,7 +58,7 @@ def told(tensor: Tensor | None, brief: bool) -> Any:
         return None
     if brief:
         return [tensor.sum().item(), tensor.double().norm().item()]
-    return tensor.detach().numpy().copy()
+    return array_of(tensor)
 
 
 def data_parallel(
@@ -97,46 +98,42 @@ def run_replicas(
     another replica's gradient after a pass within no_sync() of the first one. With `measure`, also
     returns each rank's `sent_bytes`, and its `quiet_sent_bytes`, those sent within no_sync().
     """
-    sizes = (width, passes, seed, quiet, brief)
-    found = run_ranks(_trained, world, wrap, *sizes, measure, ask=ask)
+    given = (wrap, width, passes, seed, quiet, brief)
+    found = run_metered(_trained, world, *given, measure=measure, ask=ask)
     names = ("start", "gradients", "beside")
     ranks = [{name: rank[name] for name in names if name in rank} for rank in found]
     figures = ("sent_bytes", "quiet_sent_bytes") if measure else ()
-    return {"ranks": ranks, **{name: [rank[name] for rank in found] for name in figures}}
+    return {"ranks": ranks, **figures_of(found, *figures)}
 
 
 def _trained(
-    wrap: Wrap, width: int, passes: int, seed: int, quiet: int, brief: bool, measure: bool
+    wrap: Wrap, width: int, passes: int, seed: int, quiet: int, brief: bool
 ) -> dict[str, Any]:
     rank = torch.distributed.get_rank()
     model = Branches(width, seed + rank)
+    wrapped = wrap(model)
+    start = {name: told(tensor, brief) for name, tensor in model.state_dict().items()}
 
-    def run() -> dict[str, Any]:
-        wrapped = wrap(model)
-        start = {name: told(tensor, brief) for name, tensor in model.state_dict().items()}
+    def add_up(numbers: Iterable[int]) -> None:
+        for number in numbers:
+            x = batch(width, number, rank, seed)
+            loss(wrapped(x)).backward()  # type: ignore[no-untyped-call]
 
-        def add_up(numbers: Iterable[int]) -> None:
-            for number in numbers:
-                x = batch(width, number, rank, seed)
-                loss(wrapped(x)).backward()  # type: ignore[no-untyped-call]
-
-        if passes > 1 and not brief:
-            add_up([passes])
-            model.zero_grad()
-        beside = {}
-        if quiet and not brief:
-            other = nn.Linear(1, 1, bias=False)
-            replica = wrap(other)
-            with wrapped.no_sync():
-                replica(torch.tensor([[float(rank)]])).sum().backward()
-            beside["beside"] = None if other.weight.grad is None else other.weight.grad.item()
-        before = written_bytes()
-        for first in range(0, quiet, 2):
-            with wrapped.no_sync():
-                add_up(range(first, min(first + 2, quiet)))
-        quiet_sent = sent_since(before)
-        add_up(range(quiet, passes))
-        gradients = {name: told(p.grad, brief) for name, p in model.named_parameters()}
-        return {"start": start, "gradients": gradients, **beside, "quiet_sent_bytes": quiet_sent}
-
-    return metered(run, measure=measure)
+    if passes > 1 and not brief:
+        add_up([passes])
+        model.zero_grad()
+    beside = {}
+    if quiet and not brief:
+        other = nn.Linear(1, 1, bias=False)
+        replica = wrap(other)
+        with wrapped.no_sync():
+            replica(torch.tensor([[float(rank)]])).sum().backward()
+        beside["beside"] = None if other.weight.grad is None else other.weight.grad.item()
+    before = written_bytes()
+    for first in range(0, quiet, 2):
+        with wrapped.no_sync():
+            add_up(range(first, min(first + 2, quiet)))
+    quiet_sent = sent_since(before)
+    add_up(range(quiet, passes))
+    gradients = {name: told(p.grad, brief) for name, p in model.named_parameters()}
+    return {"start": start, "gradients": gradients, **beside, "quiet_sent_bytes": quiet_sent}

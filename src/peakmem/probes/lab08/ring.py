@@ -11,7 +11,7 @@ from torch import Tensor
 
 from peakmem.probes import Namespace
 from peakmem.probes.own_work import refusing_operators
-from peakmem.probes.ranks import Ask, metered, run_ranks, unwatched
+from peakmem.probes.ranks import Ask, figures_of, run_metered, unwatched
 
 __all__ = ["checksums", "given", "ring_all_reduce", "run_all_reduce", "values"]
 
@@ -73,23 +73,19 @@ def run_all_reduce(
     With `measure`, also returns the `rise_bytes` of the rank with the highest peak, including x,
     and each rank's `sent_bytes`.
     """
-    found = run_ranks(_reduced, world, all_reduce, lengths, seed, large, measure, ask=ask)
+    run = (all_reduce, lengths, seed, large)
+    found = run_metered(_reduced, world, *run, measure=measure, ask=ask)
     return {
         "ranks": [rank["tensors"] for rank in found],
-        **({"rise_bytes": max(rank["rise_bytes"] for rank in found)} if measure else {}),
-        **({"sent_bytes": [rank["sent_bytes"] for rank in found]} if measure else {}),
+        **figures_of(found, "rise_bytes", "sent_bytes"),
     }
 
 
 def _reduced(
-    all_reduce: AllReduce, lengths: Sequence[int], seed: int, large: bool, measure: bool
+    all_reduce: AllReduce, lengths: Sequence[int], seed: int, large: bool
 ) -> dict[str, Any]:
     rank = torch.distributed.get_rank()
-
-    def run() -> dict[str, Any]:
-        return {"tensors": [_after(all_reduce, x, large) for x in given(lengths, rank, seed)]}
-
-    return metered(run, measure=measure)
+    return {"tensors": [_after(all_reduce, x, large) for x in given(lengths, rank, seed)]}
 
 
 def _after(all_reduce: AllReduce, x: Tensor, large: bool) -> Any:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from peakmem.probes import Namespace
+from peakmem.probes.arrays import gradient_arrays
 from peakmem.probes.leak import measured_run
 
 __all__ = ["find_the_leak", "gradient_through"]
@@ -37,11 +38,7 @@ def gradient_through(
     x.grad = None
     loss = step(layers, x)
     found = loss.item() if isinstance(loss, Tensor) else float(loss)
-    return {"loss": found, "gradient": _array(x.grad)}
-
-
-def _array(gradient: Tensor | None) -> Any:
-    return None if gradient is None else gradient.numpy().copy()
+    return {"loss": found, "gradient": gradient_arrays([x])[0]}
 
 
 def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:

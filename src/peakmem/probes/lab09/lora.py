@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from peakmem.probes import Namespace
+from peakmem.probes.arrays import array_of, arrays_of, gradient_arrays
 from peakmem.probes.metering import with_rises
 
 __all__ = ["adapted", "layer_and_rows", "lora"]
@@ -67,23 +68,23 @@ def adapted(
     leaf = x.clone().requires_grad_()
     output = module(leaf)
     output.sum().backward()
-    trained = _array(output)
+    trained = array_of(output)
     changed = not all(map(torch.equal, before, base)) or any(p.grad is not None for p in base)
     merged = module.merge()
     returned = isinstance(merged, nn.Linear) and merged is not module
     after = nn.functional.linear(x, merged.weight, merged.bias) if returned else start
     return {
-        "weight": _array(before[0]),
-        "bias": _array(before[1]) if bias else None,
-        "x": _array(x),
-        "start": _array(start),
-        "trainable": [_array(parameter) for parameter in trainable],
+        "weight": array_of(before[0]),
+        "bias": array_of(before[1]) if bias else None,
+        "x": array_of(x),
+        "start": array_of(start),
+        "trainable": arrays_of(trainable),
         "zero_at_start": zero,
         "trained": trained,
-        "x_gradient": None if leaf.grad is None else _array(leaf.grad),
+        "x_gradient": gradient_arrays([leaf])[0],
         "base_changed": changed,
         "returned": returned,
-        "merged": _array(after),
+        "merged": array_of(after),
     }
 
 
@@ -131,8 +132,8 @@ def _two_steps(
     return {
         "n_trained": n_trained,
         "moved": not torch.allclose(start, trained),
-        "trainable": [_array(parameter) for parameter in kept],
-        "trained": _array(trained),
+        "trainable": arrays_of(kept),
+        "trained": array_of(trained),
     }
 
 
@@ -141,8 +142,3 @@ def layer_and_rows(width: int, rows: int, seed: int) -> tuple[nn.Linear, Tensor]
     torch.manual_seed(seed)
     x = torch.randn(rows, width)
     return nn.Linear(width, width), x
-
-
-def _array(tensor: Tensor) -> Array:
-    array: Array = tensor.detach().numpy().copy()
-    return array

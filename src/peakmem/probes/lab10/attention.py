@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from peakmem.probes import Namespace
+from peakmem.probes.arrays import array_of, gradient_arrays
 from peakmem.probes.lab10.figures import kept_after, metered_rise, sums
 from peakmem.probes.own_work import refusing_operators
 
@@ -78,7 +79,7 @@ def run_attention(
     output = attention(*given, block) if by_default else attention(*given, block, causal)
     attention(*(1 - tensor for tensor in given), block, causal)
     return {
-        "output": output.detach().numpy().copy(),
+        "output": array_of(output),
         "dtype": str(output.dtype).removeprefix("torch."),
         "changed": [
             name
@@ -142,11 +143,10 @@ def run_backward(
         found["output"] = total.detach()
 
     rise = metered_rise(run, *leaves, weights, metered=metered and kind != "small")
-    gradients = [leaf.grad for leaf in leaves]
     if kind == "small":
         return {
-            "output": found["output"].numpy().copy(),
-            "gradients": [None if g is None else g.numpy().copy() for g in gradients],
+            "output": array_of(found["output"]),
+            "gradients": gradient_arrays(leaves),
         }
-    there = [found["output"], *(g for g in gradients if g is not None)]
+    there = [found["output"], *(leaf.grad for leaf in leaves if leaf.grad is not None)]
     return {**rise, "sums": [part for tensor in there for part in sums(tensor)]}

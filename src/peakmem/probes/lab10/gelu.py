@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from peakmem.probes import Namespace
+from peakmem.probes.arrays import array_of
 from peakmem.probes.lab10.figures import kept_after, metered_rise, sums
 
 __all__ = ["LAYERS", "few_bit_gelu", "run_gelu", "upstream_of", "values_of"]
@@ -60,7 +61,7 @@ def run_gelu(
         (derivative,) = torch.autograd.grad(output.sum(), x)
         (gradient,) = torch.autograd.grad(gelu(x, bits), x, upstream_of(shape, seed))
         arrays = {"output": output, "derivative": derivative, "gradient": gradient}
-        return {name: tensor.detach().numpy().copy() for name, tensor in arrays.items()}
+        return {name: array_of(tensor) for name, tensor in arrays.items()}
     if kind == "kept":
         # On a product, because x itself is a leaf that stays alive anyway.
         kept, output = kept_after(lambda: gelu(x * 1.0, bits), x)

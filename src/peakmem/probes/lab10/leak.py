@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from peakmem.probes import Namespace
+from peakmem.probes.arrays import array_of
 from peakmem.probes.lab10.figures import sums
 from peakmem.probes.leak import measured_run
 
@@ -38,8 +39,8 @@ def watched_attention(
     return {
         "rows": of_rows,
         "columns": of_columns,
-        "entropy": entropy.detach().double().numpy().copy(),
-        "first": first.detach().double().numpy().copy(),
+        "entropy": array_of(entropy.double()),
+        "first": array_of(first.double()),
     }
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from peakmem.probes import Namespace, as_sent
+from peakmem.probes.arrays import gradient_arrays
 from peakmem.probes.lab10.figures import metered_rise, sums
 from peakmem.probes.own_work import refusing_operators
 
@@ -75,10 +76,10 @@ def run_loss(
         (factor * loss).backward()  # type: ignore[no-untyped-call]
 
     rise = metered_rise(run, x, weight, targets, metered=metered and large)
-    gradients = [x.grad, weight.grad]
     if large:
+        gradients = [x.grad, weight.grad]
         found["sums"] = [part for g in gradients if g is not None for part in sums(g)]
         return {**rise, **found}
     found["changed"] = not torch.equal(targets, before)
-    found["gradients"] = [None if g is None else g.numpy().copy() for g in gradients]
+    found["gradients"] = gradient_arrays([x, weight])
     return found

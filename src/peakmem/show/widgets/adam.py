@@ -9,12 +9,13 @@ from itertools import accumulate
 import ipywidgets
 import traitlets
 
+from peakmem.core.collector import no_collection
 from peakmem.core.units import GB, both
 from peakmem.predict.step_ledger import build_ledger
 from peakmem.show.palette import SERIES, colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.estimates import QUICK_MODELS, no_collection
+from peakmem.show.widgets.estimates import QUICK_MODELS
 from peakmem.show.widgets.parts import table
 from peakmem.specs.ledger import Ledger, Owner
 from peakmem.specs.models import model, parameter_count

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 
+from peakmem.core.collector import no_collection
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.specs.hardware import ACCELERATORS, Accelerator, accelerator
 from peakmem.specs.models import MODELS, ModelShape
 from peakmem.specs.recipes import Parallelism, Recipe
 
-__all__ = ["QUICK_MODELS", "no_collection", "remembered_estimate"]
+__all__ = ["QUICK_MODELS", "remembered_estimate"]
 
 #: Models whose ledger is quickly made, for calculators that need several for each picture.
 QUICK_MODELS = tuple(name for name in MODELS if name.startswith("gpt2"))
@@ -28,22 +26,6 @@ def remembered_estimate(
     device = accelerator(gpu)
     with no_collection():
         return _on(device, shape, recipe, devices)
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Put off Python's garbage collection until the block ends.
-
-    A ledger is tens of thousands of objects, and none of them is garbage while it is made; the
-    collector would look at all of them several times.
-    """
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _on(

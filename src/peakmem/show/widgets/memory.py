@@ -16,6 +16,7 @@ from typing import Any
 import ipywidgets
 import traitlets
 
+from peakmem.core.collector import no_collection
 from peakmem.core.units import GB, both
 from peakmem.predict.deepspeed import deepspeed_config
 from peakmem.predict.estimate import Estimate
@@ -23,7 +24,7 @@ from peakmem.predict.suggestions import suggest
 from peakmem.show.palette import VERDICTS, colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.estimates import no_collection, remembered_estimate
+from peakmem.show.widgets.estimates import remembered_estimate
 from peakmem.show.widgets.parts import table
 from peakmem.specs.hardware import ACCELERATORS
 from peakmem.specs.models import MODELS, ModelShape, model, parameter_count
@@ -250,10 +251,7 @@ def _draw(found: Estimate) -> str:
         x = across(end - n_bytes / GB)
         title = f"{owner.replace('_', ' ')}: {both(n_bytes)}"
         parts.append(svg.rect(x, 34, across(end) - x, 44, colours[owner], title=title))
-    limit = across(found.device.memory_bytes / GB)
-    parts.append(svg.line(limit, 24, limit, 84, width=3, dash="6 3"))
-    anchor = "end" if limit > svg.WIDTH / 2 else "start"
-    parts.append(svg.text(limit, 18, f"{found.device.name}", anchor=anchor))
+    parts += svg.limit(across(found.device.memory_bytes / GB), 84, found.device.name)
     parts.append(svg.axis_x(across, 86, "GB live at the peak, by owner"))
     for n, (owner, n_bytes) in enumerate(by_owner.items()):
         x, y = 14 + 232 * (n % 2), 138 + 22 * (n // 2)

@@ -150,10 +150,7 @@ def _draw(
             parts.append(svg.rect(x, y, across(end) - x, 26, OWNERS[owner], title=title))
         if name == chosen:
             parts.append(svg.line(92, y + 29, across(ends[-1]), y + 29, width=3))
-    limit = across(memory_bytes / GB)
-    parts.append(svg.line(limit, 24, limit, 200, width=2, dash="6 3"))
-    anchor = "end" if limit > svg.WIDTH / 2 else "start"
-    parts.append(svg.text(limit, 16, "one board's memory", anchor=anchor))
+    parts += svg.limit(across(memory_bytes / GB), 200, "one board's memory")
     parts.append(svg.axis_x(across, 202, "GB"))
     for n, (label, owner) in enumerate((("weights", "weights"), what)):
         parts.append(svg.rect(92 + 110 * n, 252, 16, 16, OWNERS[owner]))

@@ -21,6 +21,7 @@ __all__ = [
     "Scale",
     "axis_x",
     "axis_y",
+    "limit",
     "line",
     "path",
     "picture",
@@ -82,6 +83,12 @@ def line(
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
     ends = f'x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}"'
     return f'<line {ends} stroke="{colour}" stroke-width="{width:g}"{dashes}/>'
+
+
+def limit(x: float, bottom: float, label: str) -> list[str]:
+    """Return a dashed vertical line with a label above it, on the side that has more room."""
+    anchor = "end" if x > WIDTH / 2 else "start"
+    return [line(x, 24, x, bottom, width=2, dash="6 3"), text(x, 16, label, anchor=anchor)]
 
 
 def path(

@@ -97,10 +97,7 @@ def _draw(states: list[ZeroStates], memory_bytes: int, devices: int) -> str:
             x = across(end - size)
             title = f"{name}: {size:.2f} GB"
             parts.append(svg.rect(x, y, across(end) - x, 26, colour, title=title))
-    limit = across(memory_bytes / GB)
-    parts.append(svg.line(limit, 24, limit, 166, width=2, dash="6 3"))
-    anchor = "end" if limit > svg.WIDTH / 2 else "start"
-    parts.append(svg.text(limit, 16, "one device's memory", anchor=anchor))
+    parts += svg.limit(across(memory_bytes / GB), 166, "one device's memory")
     parts.append(svg.axis_x(across, 168, f"GB of model states on each of {devices} devices"))
     for n, name in enumerate(_PARTS):
         parts.append(svg.rect(74 + 130 * n, 218, 16, 16, colours[name]))
