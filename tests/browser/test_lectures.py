@@ -149,7 +149,7 @@ def test_a_calculator_fits_a_phone(open_lecture: Open, page: Page) -> None:
     open_lecture("lecture1")
     memory = calculator(page, 0)
     guess(memory, "11")
-    expect(memory).to_contain_text("peak on one device")
+    expect(memory).to_contain_text("peak, in backward")
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 

@@ -58,7 +58,7 @@ class CachingAllocator:
         small = size <= _SMALL
         free = self._free[small]
         at = bisect_left(free, (size, 0))
-        block = self._take(*free[at], small=small) if at < len(free) else self._reserve(size)
+        block = self._blocks.pop(free.pop(at)[1]) if at < len(free) else self._reserve(size)
         left = block.size - size
         if (left >= _ROUND) if small else (left > _SMALL):
             rest = _Block(block.address + size, left, before=block, after=block.after)

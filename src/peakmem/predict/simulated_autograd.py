@@ -101,8 +101,8 @@ class _Node:
     rule: Rule
     saved: list[_Saved]
     name: str
-    layer: str
-    module: str
+    #: Its layer and module.
+    place: tuple[str, str]
     #: What its backward has beside gradients, from its start to its end.
     scratch: tuple[Side, ...] = ()
 
@@ -133,7 +133,7 @@ class Tape:
         self._nodes: list[_Node] = []
         self._segment: _Segment | None = None  # the one that is running
         self._casts: dict[Value, Value] | None = None  # copies of parameters, under autocast
-        self._layer = self._module = ""  # of the operators that run now
+        self.place = ("", "")  # layer and module of the operators that run now
 
     def ledger(self) -> Ledger:
         """Return the ledger of everything played so far."""
@@ -183,7 +183,7 @@ class Tape:
 
     def event(self, name: str, touches: Iterable[Value] = ()) -> None:
         """Run an operator; calls of `make` right after it declare its allocations."""
-        self._events.append(Event(name, self.phase, self._layer))
+        self._events.append(Event(name, self.phase, self.place[0]))
         self.touch(touches)
 
     def make(self, name: str, shape: Shape, dtype: str, owner: Owner = "temporary") -> Value:
@@ -208,23 +208,16 @@ class Tape:
         finally:
             self.touch(names)
 
-    @contextmanager
-    def in_layer(self, layer: str, module: str = "") -> Iterator[None]:
+    def in_layer(self, layer: str, module: str = "") -> AbstractContextManager[None]:
         """Until the block ends, operators and their tensors belong to this layer and module."""
-        before = self._layer, self._module
-        self._layer, self._module = layer, module
-        try:
-            yield
-        finally:
-            self._layer, self._module = before
+        return _Within(self, (layer, module))
 
     def in_module(self, module: str) -> AbstractContextManager[None]:
         """Do the same for a module of the current layer."""
-        return self.in_layer(self._layer, module)
+        return _Within(self, (self.place[0], module))
 
     def _new(self, name: str, owner: Owner, shape: Shape, dtype: str, birth: int) -> Value:
-        place = self._layer, self._module
-        storage = _Storage(name, owner, shape, dtype, birth, birth, *place)
+        storage = _Storage(name, owner, shape, dtype, birth, birth, *self.place)
         self._storages.append(storage)
         return Value(storage, shape, dtype, gradient_dtype=dtype)
 
@@ -257,8 +250,7 @@ class Tape:
         results["output"] = output
         saved += [self._save(results[key]) for key in keeps if key in results]
         if wanted:
-            place = self._layer, self._module
-            node = _Node(operands, (output,), rule, saved, name, *place, tuple(scratch))
+            node = _Node(operands, (output,), rule, saved, name, self.place, tuple(scratch))
             self._record(node)
         return output
 
@@ -271,8 +263,7 @@ class Tape:
             for s in shapes
         )
         if value.requires_grad:
-            place = self._layer, self._module
-            self._record(_Node({"whole": value}, outputs, rule, [], name, *place))
+            self._record(_Node({"whole": value}, outputs, rule, [], name, self.place))
         return outputs
 
     @contextmanager
@@ -362,7 +353,7 @@ class Tape:
             incoming = [flowing.pop(value) for value in node.outputs if value in flowing]
             if not incoming:
                 continue  # its outputs were not used
-            with self.in_layer(node.layer, node.module):
+            with _Within(self, node.place):
                 gradients = self._run_backward(node, incoming)
             for value, new in gradients:
                 if value in flowing:
@@ -422,8 +413,8 @@ class Tape:
     def _gradient_of(self, value: Value) -> Value:
         owner: Owner = "gradient" if value.is_parameter else "temporary"
         name = f"{value.storage.name}.grad"
-        with self.in_layer(value.storage.layer, value.storage.module):
-            gradient = self.make(name, value.shape, value.gradient_dtype, owner)
+        gradient = self.make(name, value.shape, value.gradient_dtype, owner)
+        gradient.storage.layer, gradient.storage.module = value.storage.layer, value.storage.module
         if value.is_parameter:
             gradient.storage.gradient_of = value.storage.name
         return gradient
@@ -445,6 +436,25 @@ class Tape:
         with self.autocast(segment.autocast), suppress(_Filled):
             segment.run()
         self._segment = None
+
+
+class _Within:
+    """A place for operators until a block ends; as a generator, it would take three times as long.
+
+    A large model's step enters thousands.
+    """
+
+    __slots__ = ("_before", "_place", "_tape")
+
+    def __init__(self, tape: Tape, place: tuple[str, str]) -> None:
+        self._tape, self._place = tape, place
+
+    def __enter__(self) -> None:
+        self._before = self._tape.place
+        self._tape.place = self._place
+
+    def __exit__(self, *_: object) -> None:
+        self._tape.place = self._before
 
 
 def _own(value: Value, owner: Owner) -> None:

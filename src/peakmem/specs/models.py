@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from types import MappingProxyType
 from typing import Any, Literal
@@ -148,6 +148,11 @@ def parameter_tensors(shape: ModelShape) -> list[ParameterTensor]:
     >>> [p.name for p in parameter_tensors(model("gpt2"))][:3]
     ['token_embedding.weight', 'position_embedding.weight', 'blocks.0.norm1.weight']
     """
+    return list(_tensors(shape))
+
+
+@lru_cache(maxsize=64)  # one prediction asks for them several times
+def _tensors(shape: ModelShape) -> tuple[ParameterTensor, ...]:
     d, vocab = shape.d_model, shape.vocab
     found = [ParameterTensor("token_embedding.weight", "token_embedding", (vocab, d))]
     if shape.learned_positions:
@@ -159,7 +164,7 @@ def parameter_tensors(shape: ModelShape) -> list[ParameterTensor]:
     found += _with_bias(shape, "final_norm", "final_norm", (d,))
     if not shape.tied:
         found.append(ParameterTensor("head.weight", "head", (vocab, d)))
-    return found
+    return tuple(found)
 
 
 def _layer(shape: ModelShape, prefix: str) -> list[ParameterTensor]:

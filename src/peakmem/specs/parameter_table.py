@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -135,6 +136,7 @@ _OF_COMPONENT: Mapping[str, Group] = MappingProxyType(
 )
 
 
+@lru_cache(maxsize=64)  # a comparison of formats asks for it once for each
 def table_of_shape(shape: ModelShape) -> ParameterTable:
     """Return the parameter table of a model that is given by its sizes.
 

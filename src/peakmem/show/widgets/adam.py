@@ -138,7 +138,7 @@ def _bar(per_parameter: dict[str, float]) -> str:
 
 def _curves(ledgers: dict[str, Ledger]) -> str:
     """Draw live bytes over one step, one line for each implementation of the optimizer."""
-    top, bottom = 26, 202
+    top, bottom = 26, 182
     highest = max(ledger.peak_bytes for ledger in ledgers.values()) / GB
     up = svg.Scale(0, highest * 1.05, bottom, top)
     parts = [svg.axis_y(up, 58, "GB live over one step")]

@@ -15,26 +15,38 @@ __all__ = ["QUICK_MODELS", "remembered_estimate"]
 #: Models whose ledger is quickly made, for calculators that need several for each picture.
 QUICK_MODELS = tuple(name for name in MODELS if name.startswith("gpt2"))
 
+_AT_ONCE = 1500  # tensors of a step whose allocation and verdict take 30 ms at most
+
 
 def remembered_estimate(
-    shape: ModelShape, recipe: Recipe, gpu: str, devices: Parallelism | None = None
+    shape: ModelShape,
+    recipe: Recipe,
+    gpu: str,
+    devices: Parallelism | None = None,
+    *,
+    allocation: bool = True,
 ) -> Estimate:
     """Return `estimate` of the same arguments, predicted once for all devices.
 
-    Raises ValueError as `estimate` does.
+    Without `allocation`, it may be missing yet, because a large model's takes as long as its
+    ledger. Raises ValueError as `estimate` does.
     """
     device = accelerator(gpu)
     with no_collection():
-        return _on(device, shape, recipe, devices)
+        return _on(device, shape, recipe, devices, allocation)
 
 
 def _on(
-    device: Accelerator, shape: ModelShape, recipe: Recipe, devices: Parallelism | None
+    device: Accelerator,
+    shape: ModelShape,
+    recipe: Recipe,
+    devices: Parallelism | None,
+    allocation: bool,
 ) -> Estimate:
     if recipe.offload and device.unified:
         return estimate(shape, recipe, device, devices)  # which refuses it
     found = _anywhere(shape, recipe, devices or Parallelism())
-    if not device.unified:
+    if not device.unified and (allocation or len(found.ledger.tensors) <= _AT_ONCE):
         _ = found.allocation  # so that the next device has it too
     return found.on(device)
 

@@ -14,37 +14,38 @@ MANY = 9
 STYLE = """<style>
 .peakmem-calculator {
   --jp-widgets-font-size: 18px;
-  --jp-widgets-inline-height: 32px;
-  --jp-widgets-margin: 2px;
+  --jp-widgets-inline-height: 30px;
+  --jp-widgets-margin: 1px;
   color: var(--jp-ui-font-color0, #222222);
   background: var(--jp-layout-color0, #ffffff);
   font-family: sans-serif;
   font-size: 18px;
-  line-height: 1.35;
+  line-height: 1.3;
 }
 .peakmem-calculator .peakmem-sides {
-  display: flex; flex-flow: row wrap; align-items: flex-start; gap: 4px 24px; overflow: visible;
+  display: flex; flex-flow: row wrap; align-items: flex-start; gap: 4px 16px; overflow: visible;
 }
-.peakmem-calculator .peakmem-left { flex: 1 1 min(420px, 100%); min-width: 0; }
-.peakmem-calculator .peakmem-left:has(.peakmem-many, td:nth-child(5)) {
-  flex-basis: min(480px, 100%);
+/* A notebook on a screen of 1280 pixels has 1085: what JupyterLab's bars leave of it. */
+.peakmem-calculator .peakmem-left {
+  flex: 1 1 min(440px, 100%); min-width: 0; max-width: 640px;
 }
-.peakmem-calculator .peakmem-right {
-  flex: 1 1 min(630px, 100%); min-width: min(630px, 100%); max-width: 660px;
-}
+.peakmem-calculator .peakmem-right { flex: 0 0 min(624px, 100%); }
 .peakmem-calculator .peakmem-controls { display: grid; grid-template-columns: 1fr; gap: 0 12px; }
 @media (min-width: 600px) {
-  .peakmem-calculator .peakmem-many { grid-template-columns: 1fr 1fr; }
+  .peakmem-calculator .peakmem-many { grid-template-columns: repeat(2, minmax(0, 1fr)); }
+  .peakmem-calculator .peakmem-many > .peakmem-whole { grid-column: 1 / -1; }
 }
+.peakmem-calculator .widget-html:has(> .widget-html-content:empty) { display: none; }
 .peakmem-calculator .peakmem-row { display: flex; flex-flow: row wrap; overflow: visible; }
 .peakmem-calculator .widget-inline-hbox:not(.widget-html) {
   width: auto; max-width: 460px; min-width: 0;
 }
+.peakmem-calculator .widget-inline-hbox.peakmem-whole:not(.widget-html) { max-width: none; }
 .peakmem-calculator .widget-inline-hbox > .widget-label {
   flex: 0 0 auto; width: 186px; text-align: left;
 }
 .peakmem-calculator .peakmem-many .widget-inline-hbox > .widget-label {
-  width: auto; min-width: 90px;
+  width: auto; min-width: 76px;
 }
 .peakmem-calculator .widget-checkbox > .widget-label { display: none; }
 .peakmem-calculator td { vertical-align: baseline; }
@@ -83,7 +84,7 @@ STYLE = """<style>
 .peakmem-calculator .peakmem-bits { display: grid; grid-template-columns: repeat(16, 1fr); }
 .peakmem-calculator .peakmem-bits .jupyter-button { height: 38px; padding: 0; margin: 1px; }
 .peakmem-calculator p { margin: 4px 0; }
-.peakmem-calculator pre { font-size: 18px; color: inherit; background: transparent; }
+.peakmem-calculator :is(pre, code) { font-size: 18px; color: inherit; background: transparent; }
 .peakmem-calculator table { border-collapse: collapse; margin: 4px 0; color: inherit; }
 .peakmem-calculator th, .peakmem-calculator td { padding: 1px 12px 1px 0; font-size: 18px; }
 .peakmem-calculator .peakmem-nowrap td { white-space: nowrap; }

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
-from itertools import accumulate
 from typing import Any
 
 import ipywidgets
@@ -21,13 +20,14 @@ from peakmem.core.units import GB, both
 from peakmem.predict.deepspeed import deepspeed_config
 from peakmem.predict.estimate import Estimate
 from peakmem.predict.suggestions import suggest
-from peakmem.show.palette import VERDICTS, colours_of
+from peakmem.show.palette import VERDICTS
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
 from peakmem.show.widgets.estimates import remembered_estimate
-from peakmem.show.widgets.parts import table
+from peakmem.show.widgets.memory_result import is_whole, result_of
+from peakmem.show.widgets.parts import row_of, table, whole_row
 from peakmem.specs.hardware import ACCELERATORS
-from peakmem.specs.models import MODELS, ModelShape, model, parameter_count
+from peakmem.specs.models import MODELS, ModelShape, model
 from peakmem.specs.recipes import OPTIMIZERS, PRECISIONS, Parallelism, Recipe
 
 __all__ = ["memory"]
@@ -81,24 +81,26 @@ class _Memory(Calculator):
             _controls(),
             question="How many GB is the peak on one device?" if predict else None,
             presets={
-                "GPT-2 on one RTX 3090": {"model": "gpt2", "gpu": "rtx3090-24gb"},
-                "GPT-3 on one A100": {"model": "gpt3-175b", "gpu": "a100-80gb", "batch": 1},
+                "GPT-2, RTX 3090": {"model": "gpt2", "gpu": "rtx3090-24gb"},
+                "GPT-3, A100": {"model": "gpt3-175b", "gpu": "a100-80gb", "batch": 1},
             },
             subject=["model"],
-            views={"by owner": [], "what fits": [self._map], "make it fit": [button, long]},
+            views={
+                "by owner": [],
+                "what fits": [self._map],
+                "make it fit": [row_of([button]), long],
+            },
         )
 
     def answer(self) -> Result:
         for name in _OWN_SIZES:
             self._controls[name].layout.display = "" if self.model == _OWN else "none"
-        found = self.estimate()
+        found = self.estimate(allocation=False)
         self._more.value = ""
-        with no_collection():  # the verdict may need a second ledger
-            words = _words(found)
-        return Result(words, _draw(found), (found.peak_bytes / GB, "GB"))
+        return result_of(found)
 
-    def estimate(self) -> Estimate:
-        """Return the library's estimate for the current state."""
+    def estimate(self, *, allocation: bool = True) -> Estimate:
+        """Return the library's estimate for the current state; see `remembered_estimate`."""
         recipe = Recipe(
             precision=self.precision,
             optimizer=self.optimizer,
@@ -112,7 +114,7 @@ class _Memory(Calculator):
         )
         zero: Any = self.zero
         devices = Parallelism(data=self.data, zero=zero, tensor=self.tensor)
-        return remembered_estimate(self.shape(), recipe, self.gpu, devices)
+        return remembered_estimate(self.shape(), recipe, self.gpu, devices, allocation=allocation)
 
     def shape(self) -> ModelShape:
         """Return the model. Raises ValueError if the own shape is invalid."""
@@ -135,8 +137,11 @@ class _Memory(Calculator):
         self._more.value = _suggestions(found) + _deepspeed(found)
 
     def later(self) -> Iterator[None]:
-        """Draw the map of what fits, cell by cell."""
+        """Add what the allocator decides, and draw the map of what fits, cell by cell."""
         self._map.value = ""
+        if not is_whole(self.estimate(allocation=False)):
+            yield
+            self._put(result_of(self.estimate()))
         if not self.shows("what fits"):
             return
         asked = self.estimate()
@@ -165,17 +170,19 @@ def _controls() -> dict[str, ipywidgets.Widget]:
         return ipywidgets.BoundedIntText(least, min=least, max=most, description=words)
 
     return {
-        "model": choice([*MODELS, _OWN], "model"),
+        "model": whole_row(choice([*MODELS, _OWN], "model")),
+        "gpu": whole_row(choice(ACCELERATORS, "GPU")),
+        "precision": whole_row(choice(PRECISIONS, "precision")),
+        "batch": whole_row(ipywidgets.IntSlider(8, 1, 64, description="batch")),
+        "sequence": whole_row(
+            ipywidgets.IntSlider(1024, 128, 8192, step=128, description="tokens")
+        ),
         "layers": count("layers", 200),
         "d_model": count("d_model", 65536),
         "heads": count("heads", 256),
         "vocab": count("vocabulary", 1_000_000),
         "context": count("context", 1_000_000),
-        "gpu": choice(ACCELERATORS, "GPU"),
-        "precision": choice(PRECISIONS, "precision"),
         "optimizer": choice(OPTIMIZERS, "optimizer"),
-        "batch": ipywidgets.IntSlider(8, 1, 64, description="batch"),
-        "sequence": ipywidgets.IntSlider(1024, 128, 8192, step=128, description="tokens"),
         "micro_batches": count("micro-batches", 64),
         "attention": choice(("flash", "standard"), "attention"),
         "checkpointing": choice(("none", "selective", "full"), "checkpointing"),
@@ -185,35 +192,6 @@ def _controls() -> dict[str, ipywidgets.Widget]:
         "lora_rank": count("LoRA rank", 1024, least=0),
         "offload": ipywidgets.Checkbox(description="Adam on the host"),
     }
-
-
-def _words(found: Estimate) -> str:
-    n_parameters = sum(parameter_count(found.model).values())
-    rows = [
-        ("parameters", f"{n_parameters:,}"),
-        ("peak on one device", both(found.peak_bytes)),
-        *_process(found),
-        (f"memory of {found.device.name}", both(found.device.memory_bytes)),
-        ("the peak's phase", found.ledger.peak_phase),
-    ]
-    verdicts = {
-        "fits": f"It fits, with {both(abs(found.margin_bytes))} to spare.",
-        "may fit": f"It may not fit: it may need {both(abs(found.margin_bytes))} more.",
-        "reduce activations": "It doesn't fit. Fewer sequences at a time would fit.",
-        "no batch size can fix this": "It doesn't fit, and no batch size can fix this.",
-    }
-    left_out = "Not counted: other libraries' workspaces, and scratch memory inside an operator."
-    return f"{table(rows)}<p><b>{verdicts[found.verdict]}</b></p><p>{left_out}</p>"
-
-
-def _process(found: Estimate) -> list[tuple[str, str]]:
-    """Return rows about the memory on top of the peak, if torch's own allocator is used."""
-    if found.device.unified:
-        return []
-    return [
-        ("reserved by torch's allocator", both(found.allocation.reserved_bytes)),
-        ("the process, at most", both(found.needed_bytes)),
-    ]
 
 
 def _suggestions(found: Estimate) -> str:
@@ -237,28 +215,6 @@ def _deepspeed(found: Estimate) -> str:
         return f"<p>No DeepSpeed file: {escape(str(error))}.</p>"
     text = escape(json.dumps(config, indent=2))
     return f"<p>ds_config.json for these settings:</p><pre>{text}</pre>"
-
-
-def _draw(found: Estimate) -> str:
-    """Draw the peak by owner as one stacked bar, and the GPU's memory as a line."""
-    by_owner = found.ledger.by_owner()
-    colours = colours_of(by_owner)
-    most = max(found.peak_bytes, found.device.memory_bytes) / GB
-    across = svg.Scale(0, most, 14, svg.WIDTH - 14)
-    parts = []
-    sizes = [n / GB for n in by_owner.values()]
-    for (owner, n_bytes), end in zip(by_owner.items(), accumulate(sizes), strict=True):
-        x = across(end - n_bytes / GB)
-        title = f"{owner.replace('_', ' ')}: {both(n_bytes)}"
-        parts.append(svg.rect(x, 34, across(end) - x, 44, colours[owner], title=title))
-    parts += svg.limit(across(found.device.memory_bytes / GB), 84, found.device.name)
-    parts.append(svg.axis_x(across, 86, "GB live at the peak, by owner"))
-    for n, (owner, n_bytes) in enumerate(by_owner.items()):
-        x, y = 14 + 232 * (n % 2), 138 + 22 * (n // 2)
-        parts.append(svg.rect(x, y, 16, 16, colours[owner]))
-        parts.append(svg.text(x + 22, y + 13, f"{owner.replace('_', ' ')} {n_bytes / GB:.2f} GB"))
-    label = f"Peak memory of {found.model.name} by owner: {both(found.peak_bytes)}"
-    return svg.picture(142 + 22 * ((len(by_owner) + 1) // 2), parts, label)
 
 
 def _draw_map(

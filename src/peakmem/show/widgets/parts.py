@@ -21,6 +21,7 @@ __all__ = [
     "table",
     "unbroken_table",
     "views_of",
+    "whole_row",
 ]
 
 
@@ -88,6 +89,12 @@ def grid_of(controls: Iterable[ipywidgets.Widget]) -> ipywidgets.Box:
     if len(grid.children) >= MANY:
         grid.add_class("peakmem-many")
     return grid
+
+
+def whole_row(control: ipywidgets.Widget) -> ipywidgets.Widget:
+    """Return a control that takes both columns of a grid, because its values are long."""
+    control.add_class("peakmem-whole")
+    return control
 
 
 def views_of(

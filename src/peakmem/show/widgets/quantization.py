@@ -84,13 +84,12 @@ class _Quantization(Calculator):
                 f"{bits_a_weight(name, block):.2f}",
                 gb_and_gib(size),
                 f"{_error(name, block):.2%}",
-                "fits" if size + beside <= gpu.memory_bytes else "does not fit",
+                "yes" if size + beside <= gpu.memory_bytes else "no",
             )
             for name, size in weights.items()
         ]
-        words = unbroken_table(
-            rows, ("", "bits per weight", "weights, GB (GiB)", "error", gpu.name)
-        )
+        head = ("", "bits per weight", "weights, GB (GiB)", "error", f"fits {gpu.name}")
+        words = unbroken_table(rows, head)
         what = "keys and values of 4096 tokens" if self.use == "inference" else "adapters, rank 64"
         total = weights[self.scheme] + beside
         note = (

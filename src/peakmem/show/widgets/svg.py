@@ -1,9 +1,9 @@
 """SVG pictures for calculators, built as text, without the course's arithmetic.
 
 A string appears in milliseconds, but a new matplotlib figure takes a tenth of a second. Pictures
-are 480 units wide and scale with the page. On a projector of 1280 by 720, they are 660 pixels wide:
-text of 14 units is 19 pixels high, and 390 units of height leave room for the guess. Their
-background is white in JupyterLab's dark theme too, like that of matplotlib's figures.
+are 480 units wide, and 620 pixels if the page has room: text of 14 units is 18 pixels high, and on
+a projector of 1280 by 720, 390 units of height leave room for the guess. Their background is white
+in JupyterLab's dark theme too, like that of matplotlib's figures.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def picture(height: float, parts: Iterable[str], label: str) -> str:
     body = "".join(parts)
     return (
         f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(label)}" '
-        'style="display:block;width:100%;max-width:660px;font-family:sans-serif;'
+        'style="display:block;width:100%;max-width:620px;font-family:sans-serif;'
         f'background:#ffffff">{body}</svg>'
     )
 

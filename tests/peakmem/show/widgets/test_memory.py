@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 
@@ -77,6 +78,26 @@ def test_suggestions_and_deepspeeds_file() -> None:
     assert json.loads(text[start : end + 1].replace("&quot;", '"'))
     calculator.set(batch=1)
     assert calculator._more.value == ""
+
+
+def test_a_large_models_verdict_follows_its_peak() -> None:
+    calculator = memory()
+
+    async def change() -> tuple[str, str]:
+        calculator.model = "gpt3-13b"
+        at_once = calculator._text.value
+        assert calculator._pieces is not None
+        await calculator._pieces
+        return at_once, calculator._text.value
+
+    at_once, whole = asyncio.run(change())
+    found = estimate(model("gpt3-13b"), Recipe(batch=8, sequence=1024), accelerator("rtx3090-24gb"))
+    assert both(found.peak_bytes) in at_once
+    assert at_once.count("...") == 3, "the allocator's two rows, and the verdict"
+    assert both(found.allocation.reserved_bytes) in whole
+    assert "..." not in whole
+    calculator.gpu = "h200-141gb"
+    assert "..." not in calculator._text.value, "another GPU needs no second allocation"
 
 
 def test_the_map_says_what_fits() -> None:

@@ -22,7 +22,7 @@ def test_controls_are_text_and_hidden_ones_are_left_out() -> None:
     assert "model: <b>gpt2</b>" in page
     assert "Adam on the host: <b>no</b>" in page
     assert "d_model: <b>" not in page, "a control of the own shape, which is not chosen"
-    assert "peak on one device" in page, "what waits for a guess is shown"
+    assert "peak, in backward" in page, "what waits for a guess is shown"
     assert "What fits on rtx3090-24gb, by batch and sequence" in page, "what comes later is there"
     assert "Look for cheap changes" not in page, "nothing to press"
     assert "<script" not in page
