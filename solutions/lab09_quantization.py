@@ -1619,7 +1619,7 @@ def of_adam(step, what, **options):
 
 
 def moves_like_adam(step):
-    """Return whether two steps on 20 blocks are within 2% of Adam's, and the state is small."""
+    """Return whether three steps on 20 blocks are within 2% of Adam's, and the state is small."""
     found, torchs = (lab09.large_steps(each, 2, 5000, 0) for each in (step, adams))
     pairs = zip(found["moved"], torchs["moved"], strict=True)
     near = all(abs(own / other - 1) <= 0.02 for own, other in pairs)
@@ -1627,7 +1627,7 @@ def moves_like_adam(step):
 
 
 def peak_of_steps(step):
-    """Return the peak of two steps on 64 vectors of 64 KiB, or that it's small enough."""
+    """Return the peak of three steps on 64 vectors of 64 KiB, or that it's small enough."""
     with MemoryMeter("cpu") as meter:
         lab09.large_steps(step, 64, 2**14, 0)
     peak = (meter.peak_bytes - meter.baseline_bytes) / MIB

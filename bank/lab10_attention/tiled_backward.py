@@ -1048,7 +1048,7 @@ class TiledAttention(torch.autograd.Function):
 
 
 # %% wrong: state_shared
-"""What backward needs is on the class: the last call's. [earns 2]"""
+"""What backward needs is on the class: the last call's. [earns 1]"""
 
 import math
 
@@ -1952,7 +1952,7 @@ class TiledAttention(torch.autograd.Function):
 
 
 # %% wrong: changes_the_incoming_gradient
-"""It halves the incoming gradient in place, which other branches of the graph read too. [earns 3]"""
+"""It halves the incoming gradient in place, which other branches of the graph read too. [earns 4]"""
 import math
 
 import torch

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from autograder.content import find_lab, find_task
+from autograder.content import find_lab, find_task, lab_of
 from autograder.grading.grade import grade
 from autograder.model import banned_uses as bans
 from autograder.model.banned_uses import banned_uses, uses_beside
@@ -293,8 +293,11 @@ DELEGATIONS = {
 _GIVEN = {
     "lab01": "import math\nimport numpy as np",
     "lab03": "import torch",
+    "lab04": "import torch",
     "lab07": "import torch",
     "lab08": "import torch\nimport torch.distributed as dist",
+    "lab09": "import torch",
+    "lab10": "import math\nimport torch\nimport torch.nn.functional as F",
 }
 
 
@@ -392,15 +395,16 @@ def test_a_cell_that_changes_the_probes_does_not_run_for_an_exercise(
 def graded(sandbox: Sandbox, code: str, task: str = "lab01-to_bf16") -> Result:
     """The result of a notebook with these cells, of which the last is the exercise's own."""
     *added, own = code.split("\n# %%\n")
-    cells = [RunCell(0, _GIVEN["lab01"], "given")]
+    cells = [RunCell(0, _GIVEN[task[:5]], "given")]
     cells += [RunCell(place, source, "own") for place, source in enumerate(added, 1)]
     cells.append(RunCell(len(cells), own, "solution", task))
+    lab = lab_of(task)
     submission = Submission(
         student="failed",
-        lab="lab01_formats",
+        lab=lab.name,
         raw=code.encode(),
         notebook={"cells": [{"cell_type": "code", "source": cell.source} for cell in cells]},
         cells=tuple(cells),
     )
-    lab = replace(find_lab("lab01_formats"), tasks=(find_task(task),))
-    return grade(lab, submission, sandbox, b"a course's secret").result
+    only = replace(lab, tasks=(find_task(task),))
+    return grade(only, submission, sandbox, b"a course's secret").result

@@ -27,6 +27,9 @@ _WORLD = 4
 _SHAPES = [[7], [300, 300], [2048, 1024], [513]]  # one is larger than all others combined
 _PARAMETERS = sum(math.prod(shape) for shape in _SHAPES)
 _MOST_BYTES = 8 * _PARAMETERS // _WORLD + 1024 * len(_SHAPES)
+# In each step every updated value must reach the other ranks. Ranks that send less keep moments of
+# all values, perhaps in fewer bits.
+_LEAST_SENT_BYTES_A_STEP = (_WORLD - 1) * 4 * _PARAMETERS  # by all ranks together
 _SLACK_BYTES = _MIB  # held by Python and torch themselves, and counted by the kernel too
 # Generous, since steps aren't limited; a budget stops a rank from storing its state elsewhere.
 _BUDGET = Budget(12 * 4 * _PARAMETERS)
@@ -230,6 +233,10 @@ def _state(
     if not held:
         return Finding(False, doubt=_UNKNOWN)
     if max(held) <= _MOST_BYTES + _SLACK_BYTES and answer.memory != "refused":
+        sent = answer.rank_sent_bytes  # empty where nothing counts them from outside
+        least_bytes = len(inputs["missing"]) * _LEAST_SENT_BYTES_A_STEP
+        if len(sent) == _WORLD and sum(sent) < least_bytes:
+            return Finding(False, doubt=_ALONE)
         return Finding(True)
     said = (
         f"With {_PARAMETERS:,} parameters and {_WORLD} ranks, each rank may keep "
@@ -293,6 +300,10 @@ def _are_close(expected: Any, got: Any, tolerance: float) -> bool:
     return bool(np.allclose(got, expected, 0, tolerance * size))
 
 
+_ALONE = (
+    "Your ranks sent fewer bytes than the updated parameters take, so each updated more than its "
+    "share. An instructor will look at this."
+)
 _UNKNOWN = (
     "This machine doesn't report how much memory your ranks hold. An instructor will look at this."
 )

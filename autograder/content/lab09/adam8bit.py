@@ -202,7 +202,7 @@ def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
         return _steps(inputs["large"], value)
     took = "" if rise is None else f" Your code took {rise / _MIB:.0f} MiB."
     said = (
-        f"Two steps on {_TENSORS} vectors of {_N:,} values may take {_MOST_BYTES // _MIB} MiB, "
+        f"Three steps on {_TENSORS} vectors of {_N:,} values may take {_MOST_BYTES // _MIB} MiB, "
         f"including parameters and gradients.{took}"
     )
     return Finding(False, said, ("more_than_codes", "moments_in_float32"))

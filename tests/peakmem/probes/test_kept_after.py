@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from peakmem.probes.lab10.figures import kept_after
+
+
+def _least_kept(call: Callable[[], Tensor], x: Tensor) -> int:
+    return min(kept_after(call, x)[0] for _ in range(2))
 
 
 def test_bytes_hidden_behind_the_output_count() -> None:
@@ -16,8 +22,8 @@ def test_bytes_hidden_behind_the_output_count() -> None:
         whole[x.numel() :] = x
         return whole[: x.numel()].copy_(x)
 
-    assert kept_after(roomy, x)[0] == x.nbytes
-    assert kept_after(lambda: x + 1, x)[0] == 0
+    assert _least_kept(roomy, x) == x.nbytes
+    assert _least_kept(lambda: x + 1, x) == 0
 
 
 def test_bytes_cut_into_small_objects_count() -> None:

@@ -171,31 +171,38 @@ def _parts(thing: Any) -> Iterable[Any]:
 
 
 def large_steps(step: Step, n_tensors: int, n: int, seed: int) -> dict[str, Any]:
-    """Take two steps on `n_tensors` vectors of `n` zeros; return how far each `moved` on average.
+    """Take three steps on `n_tensors` vectors of `n` zeros; return how far each `moved` on average.
 
-    Each vector has three averages, for its small, larger and largest gradients. Also returns the
-    state's `state_bytes`, and whether a step wrote into the gradients (`changed`).
+    Each step has new gradients. Each vector has an average for its small, larger and largest
+    gradients, and one of each kind for the values whose first gradient was in the upper half: a
+    step that doesn't remember each value's gradient gets these wrong. Also returns the state's
+    `state_bytes`, and whether a step wrote into the gradients (`changed`).
     """
-    generator = torch.Generator().manual_seed(seed)
     params = [torch.zeros(n).requires_grad_() for _ in range(n_tensors)]
-    # One sign per tensor, and unequal blocks, so that a misplaced code or step shows.
+    # Unequal blocks, so that a misplaced code or step shows.
     sizes = torch.tensor([1.0, 10.0, 100.0]).repeat_interleave(256).repeat(n // 768 + 1)[:n]
-    grads = [
-        (torch.rand(n, generator=generator) + 0.1) * sizes * (-1) ** i for i in range(n_tensors)
-    ]
+    grads = [torch.empty(n) for _ in range(n_tensors)]
     state: dict[Any, Any] = {}
     changed = False
-    # The second gradients nearly cancel the decoded moments, so that an error in them shows.
-    for factor in (1.0, -0.5):
-        for grad in grads:
-            grad.mul_(factor)
+    for number, factor in enumerate(_FACTORS):
+        for i, grad in enumerate(grads):
+            _draw(grad, seed + number * n_tensors + i).mul_(sizes).mul_(factor * (-1) ** i)
         before = [grad.sum().item() for grad in grads]
         with torch.no_grad():
             step(params, grads, state)  # with the defaults
         changed |= before != [grad.sum().item() for grad in grads]
-    parts = [sizes == size for size in (1, 10, 100)]
-    return {
-        "moved": [param.detach()[part].mean().item() for param in params for part in parts],
-        "state_bytes": _state_bytes(state, params),
-        "changed": changed,
-    }
+    moved = []
+    for i, param in enumerate(params):
+        upper = _draw(torch.empty(n), seed + i) > 0.6
+        for part in (sizes == size for size in (1, 10, 100)):
+            moved += [param.detach()[each].mean().item() for each in (part, part & upper)]
+    return {"moved": moved, "state_bytes": _state_bytes(state, params), "changed": changed}
+
+
+# The later gradients nearly cancel the decoded moments, so that an error in them shows.
+_FACTORS = (1.0, -0.5, -0.25)
+
+
+def _draw(into: Tensor, seed: int) -> Tensor:
+    """Fill a tensor in place with numbers from 0.1 to 1.1."""
+    return into.uniform_(0.1, 1.1, generator=torch.Generator().manual_seed(seed))

@@ -47,16 +47,11 @@ def kept_after(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, Tensor
     """Return the bytes that `call` leaves live besides its result, and the result.
 
     The bytes are in tensors, in numpy arrays, and in large or very many Python objects, such as
-    bytes. `call` runs twice and the smaller figure counts, because now and then one of Python's own
-    dicts grows.
+    bytes. Take the smaller figure of two calls, because now and then one of Python's own dicts
+    grows. Each call needs inputs of its own: what the first call keeps must not serve the second.
     """
     with objects_traced():
-        found = [_kept_after_one(call, *inputs) for _ in range(2)]
-    return min(found, key=lambda bytes_and_output: bytes_and_output[0])
-
-
-def _kept_after_one(call: Callable[[], Tensor], *inputs: Tensor) -> tuple[int, Tensor]:
-    forget_objects()
-    with MemoryMeter("cpu", history=False).track(*inputs) as meter:
-        output = call()
-        return kept_bytes(meter, output), output
+        forget_objects()
+        with MemoryMeter("cpu", history=False).track(*inputs) as meter:
+            output = call()
+            return kept_bytes(meter, output), output

@@ -15,7 +15,6 @@ from typing import Any
 import ipywidgets
 import traitlets
 
-from peakmem.core.collector import no_collection
 from peakmem.core.units import GB, both
 from peakmem.predict.deepspeed import deepspeed_config
 from peakmem.predict.estimate import Estimate
