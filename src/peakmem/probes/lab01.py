@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from peakmem.probes import Calls, Namespace, Outcomes, call_each, calling
 from peakmem.probes.conversions import refused
-from peakmem.probes.leak import measured_run
+from peakmem.probes.leak import leaking
 
 __all__ = [
     "Float16Adder",
@@ -131,12 +131,6 @@ class Float16Adder:
         return np.array(self._pairs, np.float16).reshape(-1, 2)
 
 
-def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
-    """Return what `upper_halves` returns for tensors of these sizes, and its peak if `metered`."""
-    first = {"count": 2, "numbers": 64}
-    return measured_run(keep_halves, student.upper_halves, sizes, first, metered=metered)
-
-
 def keep_halves(
     function: Callable[..., Any], *, count: int, numbers: int, seed: int
 ) -> dict[str, Any]:
@@ -165,6 +159,9 @@ def keep_halves(
         "sums": [int(np.asarray(half).sum(dtype=np.int64)) for half in kept],
         "loaded": loaded,
     }
+
+
+find_the_leak = leaking(keep_halves, "upper_halves", count=2, numbers=64)
 
 
 def _kind(half: Any) -> str:

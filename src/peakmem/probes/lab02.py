@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from peakmem.probes import Calls, Namespace, Outcomes, call_each, calling
-from peakmem.probes.leak import measured_run
+from peakmem.probes.leak import leaking
 
 __all__ = [
     "LEAK_LAYERS",
@@ -92,12 +92,6 @@ def no_model_runs() -> AbstractContextManager[None]:
     return refusing_operators("mm", "embedding", "backward", because=because)
 
 
-def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
-    """Return what `evaluate` returns for batches of these sizes, and its peak if `metered`."""
-    first = {"count": 2, "rows": 4, "width": 8}
-    return measured_run(evaluate_batches, student.evaluate, sizes, first, metered=metered)
-
-
 def evaluate_batches(
     function: Callable[..., Any], *, count: int, rows: int, width: int, seed: int
 ) -> dict[str, Any]:
@@ -152,6 +146,9 @@ def evaluate_batches(
     frozen = [not parameter.requires_grad for parameter in model.parameters()]
     only_first = frozen[0] and not any(frozen[1:])
     return {**report, "again": again, "evaluation": still, "frozen": only_first}
+
+
+find_the_leak = leaking(evaluate_batches, "evaluate", count=2, rows=4, width=8)
 
 
 def scatter_offset(seed: int, number: int) -> int:

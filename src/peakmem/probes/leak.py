@@ -6,11 +6,21 @@ import gc
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from peakmem.probes import Namespace
 from peakmem.probes.metering import with_rises
 
-__all__ = ["measured_run"]
+__all__ = ["leaking", "measured_run"]
 
 Work = Callable[..., Any]
+
+
+def leaking(work: Work, name: str, **warm_up: int) -> Callable[..., dict[str, Any]]:
+    """Return a probe that measures `work` on the student's function of this name."""
+
+    def probe(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
+        return measured_run(work, getattr(student, name), sizes, warm_up, metered=metered)
+
+    return probe
 
 
 def measured_run(

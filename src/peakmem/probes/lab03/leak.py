@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from peakmem.probes import Namespace, as_sent
-from peakmem.probes.leak import measured_run
+from peakmem.probes import as_sent
+from peakmem.probes.leak import leaking
 
 __all__ = ["Momentum", "find_the_leak", "parameter_bytes", "staged_training"]
 
@@ -66,9 +66,4 @@ def parameter_bytes(width: int, n_layers: int) -> int:
     return 4 * n_layers * width**2
 
 
-def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
-    """Run and measure the student's `train_in_two_stages`."""
-    warm_up = {"n_batches": 2}
-    return measured_run(
-        staged_training, student.train_in_two_stages, sizes, warm_up, metered=metered
-    )
+find_the_leak = leaking(staged_training, "train_in_two_stages", n_batches=2)

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from peakmem.probes import Namespace
 from peakmem.probes.arrays import gradient_arrays
 from peakmem.probes.hooks import hooks_on
-from peakmem.probes.leak import measured_run
+from peakmem.probes.leak import leaking
 
 __all__ = ["find_the_leak", "logged_steps"]
 
@@ -54,7 +53,4 @@ def logged_steps(
     }
 
 
-def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
-    """Run and measure training steps through the student's `step_with_log`."""
-    small = {"rows": 2, "columns": 2}
-    return measured_run(logged_steps, student.step_with_log, sizes, small, metered=metered)
+find_the_leak = leaking(logged_steps, "step_with_log", rows=2, columns=2)

@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from peakmem.probes import Namespace
-from peakmem.probes.leak import measured_run
+from peakmem.probes.leak import leaking
 
 __all__ = ["find_the_leak", "low_precision_training"]
 
@@ -42,7 +41,4 @@ def _sums(batches: Sequence[Sequence[torch.Tensor]]) -> list[float]:
     return [float(tensor.sum()) for batch in batches for tensor in batch]
 
 
-def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
-    """Run and measure the student's `train_low`."""
-    small = {"rows": 2, "width": 2}
-    return measured_run(low_precision_training, student.train_low, sizes, small, metered=metered)
+find_the_leak = leaking(low_precision_training, "train_low", rows=2, width=2)

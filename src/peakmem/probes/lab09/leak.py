@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from peakmem.probes import Namespace
 from peakmem.probes.arrays import gradient_arrays
-from peakmem.probes.leak import measured_run
+from peakmem.probes.leak import leaking
 
 __all__ = ["find_the_leak", "gradient_through"]
 
@@ -41,7 +40,4 @@ def gradient_through(
     return {"loss": found, "gradient": gradient_arrays([x])[0]}
 
 
-def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
-    """Run and measure the student's `quantized_step`."""
-    small = {"rows": 2, "width": 8}
-    return measured_run(gradient_through, student.quantized_step, sizes, small, metered=metered)
+find_the_leak = leaking(gradient_through, "quantized_step", rows=2, width=8)

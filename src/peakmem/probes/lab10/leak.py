@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from peakmem.probes import Namespace
 from peakmem.probes.arrays import array_of
 from peakmem.probes.lab10.figures import sums
-from peakmem.probes.leak import measured_run
+from peakmem.probes.leak import leaking
 
 __all__ = ["find_the_leak", "watched_attention"]
 
@@ -44,7 +43,4 @@ def watched_attention(
     }
 
 
-def find_the_leak(student: Namespace, metered: bool = True, **sizes: int) -> dict[str, Any]:
-    """Run and measure the student's `lean_attention`."""
-    small = {"heads": 1, "seq": 5, "head_dim": 2, "block": 2}
-    return measured_run(watched_attention, student.lean_attention, sizes, small, metered=metered)
+find_the_leak = leaking(watched_attention, "lean_attention", heads=1, seq=5, head_dim=2, block=2)

@@ -201,8 +201,7 @@ def _draw(chain: Chain, film: tuple[Frame, ...], now: int, most: int, limit: int
     time = "time, one forward of a stage = 1" if unit == 1 else "time, 10^9 operations"
     parts.append(svg.axis_x(across, 260, time))
     for n, action in enumerate(_LETTERS):
-        parts.append(svg.rect(58 + 140 * n, 308, 16, 16, ACTIONS[action]))
-        parts.append(svg.text(80 + 140 * n, 321, action))
+        parts += svg.key(58 + 140 * n, 308, ACTIONS[action], action)
     return svg.picture(332, parts, f"Step {now + 1} of {len(film)}: {_in_words(film[now])}")
 
 
@@ -221,8 +220,8 @@ def _cells(frame: Frame, n: int) -> list[str]:
     parts.append(svg.text(x, 51, letter, anchor="middle", bold=True, colour=colour))
     for n_th, (what, fill) in enumerate(_FILL.items()):
         x = 10 + 130 * n_th
-        parts.append(svg.rect(x, 74, 16, 16, fill, more=f'stroke="{svg.INK}" stroke-width="0.5"'))
-        parts.append(svg.text(x + 22, 87, {"all": "saved tensors"}.get(what, what)))
+        label = {"all": "saved tensors"}.get(what, what)
+        parts += svg.key(x, 74, fill, label, more=f'stroke="{svg.INK}" stroke-width="0.5"')
     return parts
 
 

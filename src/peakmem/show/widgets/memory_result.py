@@ -79,7 +79,7 @@ def _draw(found: Estimate) -> str:
     parts.append(svg.axis_x(across, 86, "GB live at the peak, by owner"))
     for n, (owner, n_bytes) in enumerate(by_owner.items()):
         x, y = 14 + 232 * (n % 2), 138 + 22 * (n // 2)
-        parts.append(svg.rect(x, y, 16, 16, colours[owner]))
-        parts.append(svg.text(x + 22, y + 13, f"{owner.replace('_', ' ')} {n_bytes / GB:.2f} GB"))
+        label = f"{owner.replace('_', ' ')} {n_bytes / GB:.2f} GB"
+        parts += svg.key(x, y, colours[owner], label)
     label = f"Peak memory of {found.model.name} by owner: {both(found.peak_bytes)}"
     return svg.picture(142 + 22 * ((len(by_owner) + 1) // 2), parts, label)

@@ -218,9 +218,8 @@ def _draw(ledger: Ledger, moment: int) -> str:
     now = ledger.by_owner(moment)
     for n, owner in enumerate(levels):
         x, y = 14 + 232 * (n % 2), 274 + 22 * (n // 2)
-        parts.append(svg.rect(x, y, 16, 16, colours[owner]))
         size = f"{now.get(owner, 0) / n_bytes:.2f} {unit}"
-        parts.append(svg.text(x + 22, y + 13, f"{owner.replace('_', ' ')} {size}"))
+        parts += svg.key(x, y, colours[owner], f"{owner.replace('_', ' ')} {size}")
     label = f"Live memory by owner over {last} allocations and frees; {words}"
     return svg.picture(278 + 22 * ((len(levels) + 1) // 2), parts, label)
 

@@ -105,8 +105,7 @@ def _draw(exponents: npt.NDArray[np.float64], fmt: NumberFormat) -> str:
         parts.append(svg.rect(x + 0.5, y, wide - 1, 170 - y, OUTCOMES[outcome], title=title))
     parts.append(svg.axis_x(across, 170, "log2 of |gradient x scale|"))
     for n, (words, colour) in enumerate(OUTCOMES.items()):
-        parts.append(svg.rect(14 + 116 * n, 220, 16, 16, colour))
-        parts.append(svg.text(36 + 116 * n, 233, words))
+        parts += svg.key(14 + 116 * n, 220, colour, words)
     for n, name in enumerate(_FORMATS):
         parts.append(_range(FORMATS[name], 250 + 24 * n, across, name == fmt.name))
     return svg.picture(250 + 24 * len(_FORMATS) + 4, parts, f"Gradients against {fmt.name}'s range")

@@ -74,7 +74,6 @@ def _draw(found: Schedule) -> str:
                 parts.append(svg.text(middle, y + 18, name, anchor="middle", colour=ink))
     y = 14 + found.stages * row
     for n, (kind, action) in enumerate(_MEANS.items()):
-        parts.append(svg.rect(left + 140 * n, y, 16, 16, ACTIONS[action]))
-        parts.append(svg.text(left + 22 + 140 * n, y + 13, f"{kind} {action}"))
+        parts += svg.key(left + 140 * n, y, ACTIONS[action], f"{kind} {action}")
     label = f"{found.stages} stages and {found.micro_batches} micro-batches in {found.slots} slots"
     return svg.picture(y + 24, parts, label)

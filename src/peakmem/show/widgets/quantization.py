@@ -152,6 +152,5 @@ def _draw(
     parts += svg.limit(across(memory_bytes / GB), 200, "one board's memory")
     parts.append(svg.axis_x(across, 202, "GB"))
     for n, (label, owner) in enumerate((("weights", "weights"), what)):
-        parts.append(svg.rect(92 + 110 * n, 252, 16, 16, OWNERS[owner]))
-        parts.append(svg.text(114 + 110 * n, 265, label))
+        parts += svg.key(92 + 110 * n, 252, OWNERS[owner], label)
     return svg.picture(276, parts, "A model's weights under each scheme, and the other memory")

@@ -21,6 +21,7 @@ __all__ = [
     "Scale",
     "axis_x",
     "axis_y",
+    "key",
     "limit",
     "line",
     "path",
@@ -89,6 +90,11 @@ def limit(x: float, bottom: float, label: str) -> list[str]:
     """Return a dashed vertical line with a label above it, on the side that has more room."""
     anchor = "end" if x > WIDTH / 2 else "start"
     return [line(x, 24, x, bottom, width=2, dash="6 3"), text(x, 16, label, anchor=anchor)]
+
+
+def key(x: float, y: float, fill: str, label: str, *, more: str = "") -> list[str]:
+    """Return a legend's entry: a square and its label."""
+    return [rect(x, y, 16, 16, fill, more=more), text(x + 22, y + 13, label)]
 
 
 def path(

@@ -172,8 +172,7 @@ def _draw(run: Simulation, budget_bytes: int, name: str) -> str:
             parts.append(svg.text(middle, y + 21, f"{span.stage + 1}", anchor="middle", colour=ink))
     parts += _memory(run, budget_bytes, across)
     for (what, colour), x in zip(ACTIONS.items(), (20, 104, 236, 340, 404), strict=True):
-        parts.append(svg.rect(x, 262, 16, 16, colour))
-        parts.append(svg.text(x + 21, 275, what))
+        parts += svg.key(x, 262, colour, what)
     label = f"{name}: compute, copies and live memory over {1000 * run.makespan:.3g} ms"
     return svg.picture(286, parts, label)
 

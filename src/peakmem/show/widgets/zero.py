@@ -100,8 +100,7 @@ def _draw(states: list[ZeroStates], memory_bytes: int, devices: int) -> str:
     parts += svg.limit(across(memory_bytes / GB), 166, "one device's memory")
     parts.append(svg.axis_x(across, 168, f"GB of model states on each of {devices} devices"))
     for n, name in enumerate(_PARTS):
-        parts.append(svg.rect(74 + 130 * n, 218, 16, 16, colours[name]))
-        parts.append(svg.text(96 + 130 * n, 231, name))
+        parts += svg.key(74 + 130 * n, 218, colours[name], name)
     parts += _metered(top=264)
     label = f"Model states under ZeRO 0 to 3 on {devices} devices, and metered on 2 and 4 processes"
     return svg.picture(340, parts, label)
