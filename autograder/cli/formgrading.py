@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -33,6 +35,7 @@ def formgrade(
     course: Course,
 ) -> NoReturn:
     """Open Formgrader to grade manually and see verdicts."""
+    _require_address(jupyter or [])
     require_graded(out)
     # The list of labs to grade manually; /formgrader alone opens stock nbgrader's own releases.
     page = "/formgrader/gradebook"
@@ -49,3 +52,30 @@ def formgrade(
     programs = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     environment = {**os.environ, "PATH": os.pathsep.join(programs)}
     os.execve(sys.executable, [*command, *(jupyter or [])], environment)
+
+
+def _require_address(options: list[str]) -> None:
+    """Raise ValueError unless JupyterLab can listen at the address in its options.
+
+    By itself it would wait forever without a sentence, or show a traceback.
+    """
+    parser = argparse.ArgumentParser(prog="formgrade", add_help=False, allow_abbrev=False)
+    parser.add_argument("--port", "--ServerApp.port")
+    parser.add_argument("--ip", "--ServerApp.ip")
+    try:
+        given, _ = parser.parse_known_args(options)
+    except SystemExit:  # an option without its value: JupyterLab says so
+        return
+    port, host = given.port, given.ip
+    if port is not None and not (port.isdecimal() and int(port) < 2**16):
+        raise ValueError(
+            f"--port={port} is not a port; give a number from 0 to 65535, such as --port=8888"
+        )
+    try:
+        if host not in (None, "", "*"):
+            socket.getaddrinfo(host, None)
+    except OSError:
+        raise ValueError(
+            f"--ip={host} is not an address of this machine; leave it out, or give one such as "
+            "--ip=127.0.0.1"
+        ) from None

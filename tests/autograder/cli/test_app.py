@@ -318,6 +318,20 @@ def test_formgrade_passes_on_what_comes_after_its_folder(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--port=99999999"], "--port=99999999 is not a port; give a number from 0 to 65535"),
+        (["--no-browser", "--port", "65536"], "--port=65536 is not a port"),
+        (["--ServerApp.port=-1"], "--port=-1 is not a port"),
+        (["--port=abc"], "--port=abc is not a port"),
+        (["--ip=999.1.2.3"], "--ip=999.1.2.3 is not an address of this machine; leave it out"),
+    ],
+)
+def test_formgrade_refuses_an_address_at_which_nothing_can_listen(capsys, tmp_path, options, said):
+    assert f"autograder formgrade: {said}" in refused(capsys, "formgrade", tmp_path, *options)
+
+
+@pytest.mark.parametrize(
     ("error", "remedy"),
     [
         (OSError(errno.ENOSPC, "No space left on device"), "Free some space on the disk"),

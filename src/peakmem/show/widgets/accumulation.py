@@ -13,7 +13,7 @@ from peakmem.predict.roofline import micro_batch_seconds
 from peakmem.show.palette import SERIES, VERDICTS
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.estimates import QUICK_MODELS, remembered_estimate
+from peakmem.show.widgets.estimates import QUICK_MODELS, is_whole, remembered_estimate
 from peakmem.show.widgets.parts import table
 from peakmem.specs.hardware import ACCELERATORS
 from peakmem.specs.models import model
@@ -71,12 +71,12 @@ class _Accumulation(Calculator):
                 f"a micro-batch of {mine} exceeds the batch of {2**self.doublings}; make it "
                 "smaller, or the batch larger"
             )
-        one = self.cut(mine)
+        one = self.cut(mine, allocation=False)
         rows = [
             ("micro-batches", f"{2**self.doublings // mine} of {mine}"),
             ("peak", both(one.peak_bytes)),
             (f"memory of {one.device.name}", both(one.device.memory_bytes)),
-            ("on this GPU it", "fits" if one.fits else "does not fit"),
+            ("on this GPU it", _verdict(one)),
             ("least time per sequence", f"{1000 * _seconds(one):.3g} ms"),
         ]
         what = "Even with the smallest micro-batch, weights, gradients and optimizer state stay."
@@ -84,10 +84,11 @@ class _Accumulation(Calculator):
         figure = (self.largest(), "sequences") if asked else None
         return Result(f"{table(rows)}<p>{what}</p>", figure=figure)
 
-    def cut(self, micro: int) -> Estimate:
+    def cut(self, micro: int, *, allocation: bool = True) -> Estimate:
         """Return a step in micro-batches of this size, but in no more than two of them.
 
         The second one finds the gradients of the first in memory; all others repeat the second.
+        `allocation` is that of `remembered_estimate`.
         """
         parts = min(2**self.doublings // micro, 2)
         recipe = Recipe(
@@ -96,7 +97,7 @@ class _Accumulation(Calculator):
             micro_batches=parts,
             sequence=self.sequence,
         )
-        return remembered_estimate(model(self.model), recipe, self.gpu)
+        return remembered_estimate(model(self.model), recipe, self.gpu, allocation=allocation)
 
     def largest(self) -> int:
         """Return the largest micro-batch that fits, or 0 if none does."""
@@ -108,14 +109,23 @@ class _Accumulation(Calculator):
 
     def later(self) -> Iterator[None]:
         """Draw all micro-batch sizes, each with its own ledger, and name the largest that fits."""
-        found = {}
+        found, mine = {}, 2**self.micro_doublings
+        if not is_whole(self.cut(mine, allocation=False)):
+            yield
+            found[mine] = self.cut(mine)
+            self._put(self.answer())
         for micro in self.sizes():
             yield
             found[micro] = self.cut(micro)
         largest = self.largest()
         words = f"{largest} sequences" if largest else "none, not even one sequence"
-        picture = _draw(found, 2**self.micro_doublings)
+        picture = _draw({micro: found[micro] for micro in self.sizes()}, mine)
         self._all.value = table([("largest micro-batch that fits", words)]) + picture
+
+
+def _verdict(one: Estimate) -> str:
+    """Return whether it fits, or "..." until its allocation is known."""
+    return ("fits" if one.fits else "does not fit") if is_whole(one) else "..."
 
 
 def _seconds(one: Estimate) -> float:

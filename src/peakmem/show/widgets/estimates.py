@@ -10,7 +10,7 @@ from peakmem.specs.hardware import ACCELERATORS, Accelerator, accelerator
 from peakmem.specs.models import MODELS, ModelShape
 from peakmem.specs.recipes import Parallelism, Recipe
 
-__all__ = ["QUICK_MODELS", "remembered_estimate"]
+__all__ = ["QUICK_MODELS", "is_whole", "remembered_estimate"]
 
 #: Models whose ledger is quickly made, for calculators that need several for each picture.
 QUICK_MODELS = tuple(name for name in MODELS if name.startswith("gpt2"))
@@ -34,6 +34,11 @@ def remembered_estimate(
     device = accelerator(gpu)
     with no_collection():
         return _on(device, shape, recipe, devices, allocation)
+
+
+def is_whole(found: Estimate) -> bool:
+    """Whether an estimate has all figures, so that its verdict takes no time."""
+    return found.device.unified or "allocation" in vars(found)
 
 
 def _on(

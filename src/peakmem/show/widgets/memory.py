@@ -22,8 +22,8 @@ from peakmem.predict.suggestions import suggest
 from peakmem.show.palette import VERDICTS
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Calculator, Result
-from peakmem.show.widgets.estimates import remembered_estimate
-from peakmem.show.widgets.memory_result import is_whole, result_of
+from peakmem.show.widgets.estimates import is_whole, remembered_estimate
+from peakmem.show.widgets.memory_result import result_of
 from peakmem.show.widgets.parts import row_of, table, whole_row
 from peakmem.specs.hardware import ACCELERATORS
 from peakmem.specs.models import MODELS, ModelShape, model

@@ -13,19 +13,15 @@ from peakmem.predict.estimate import Estimate
 from peakmem.show.palette import colours_of
 from peakmem.show.widgets import svg
 from peakmem.show.widgets.calculator import Result
+from peakmem.show.widgets.estimates import is_whole
 from peakmem.show.widgets.parts import table
 from peakmem.specs.models import parameter_count
 
-__all__ = ["is_whole", "result_of"]
+__all__ = ["result_of"]
 
 _LEFT_OUT = (
     "<p>Not counted: other libraries' workspaces, and scratch memory inside an operator.</p>"
 )
-
-
-def is_whole(found: Estimate) -> bool:
-    """Whether an estimate has all figures, so that its verdict takes no time."""
-    return found.device.unified or "allocation" in vars(found)
 
 
 def result_of(found: Estimate) -> Result:
