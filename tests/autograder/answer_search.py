@@ -42,7 +42,7 @@ _SEEDS = range(2)
 _CPU_SECONDS = 0.05  # that one call of a candidate may take
 _MAX_CALLS = 40  # of those recorded, spread over all cases
 # These draw, print, ask, call or start processes: they return nothing that a function of a
-# student's could.
+# student's could. Some are searched nevertheless, in the labs whose solutions may use them.
 _NO_ANSWERS = (
     *("peakmem.core.errors", "peakmem.core.lazy", "peakmem.core.serialization", "peakmem.labs"),
     *("peakmem.measure.rank", "peakmem.probes", "peakmem.ranks", "peakmem.show"),
@@ -82,7 +82,7 @@ def answers_to(task: Task, lab: Lab, hides: Sequence[str] | None = None) -> set[
 
     Omits modules that the lab hides, or those in `hides`, with all that import them.
     """
-    names = public_names(lab.hides if hides is None else hides)
+    names = public_names(lab.hides if hides is None else hides, lab.allows)
     drawn = [case for seed in _SEEDS for case in task.cases(np.random.default_rng(seed))]
     cases = [case for case in drawn if case.budget is None and not case.fixed]
     found: set[str] = set()
@@ -99,14 +99,16 @@ def answers_to(task: Task, lab: Lab, hides: Sequence[str] | None = None) -> set[
 # The library
 
 
-def public_names(hides: Sequence[str]) -> dict[str, Any]:
+def public_names(hides: Sequence[str], allows: Sequence[str] = ()) -> dict[str, Any]:
     """Return the public functions and classes of the library that may be imported, by their names.
 
-    A module that imports one of `hides` cannot be imported either.
+    A module that imports one of `hides` cannot be imported either. Modules that return no answers
+    are left out, except those that `allows` names.
     """
     found: dict[str, Any] = {}
     for name, module in _modules().items():
-        if not _reaches(name, frozenset(hides)):
+        is_searched = not name.startswith(_NO_ANSWERS) or name in allows
+        if is_searched and not _reaches(name, frozenset(hides)):
             for public in module.__all__:
                 value = getattr(module, public)
                 if callable(value) and value.__module__ == name:
@@ -117,8 +119,13 @@ def public_names(hides: Sequence[str]) -> dict[str, Any]:
 @cache
 def _modules() -> dict[str, Any]:
     found = [m for m in pkgutil.walk_packages(peakmem.__path__, "peakmem.") if not m.ispkg]
-    names = [m.name for m in found if not m.name.startswith(_NO_ANSWERS)]
-    return {name: importlib.import_module(name) for name in names}
+    modules = {m.name: importlib.import_module(m.name) for m in found if _is_importable(m.name)}
+    return {name: module for name, module in modules.items() if hasattr(module, "__all__")}
+
+
+def _is_importable(name: str) -> bool:
+    """Whether importing it has no effect, unlike a program's main module or a rank's."""
+    return not name.startswith(("peakmem.measure.rank", "peakmem.show")) and "__main__" not in name
 
 
 @cache

@@ -38,6 +38,12 @@ def test_what_answers_an_exercise_is_found_where_it_is_not_hidden(task: str, nam
     assert name in answers_to(find_task(task), lab_of(task), hides=())
 
 
+def test_what_a_labs_solutions_may_use_is_searched_too() -> None:
+    name = "peakmem.labs.lab06.simulate_plan"
+    assert name in public_names((), find_lab("lab06_swap").allows)
+    assert name not in public_names(())
+
+
 def test_what_imports_a_hidden_module_cannot_be_imported() -> None:
     names = public_names(["peakmem.specs.recipes"])
     assert "peakmem.specs.recipes.state_shapes" not in names
