@@ -13,9 +13,15 @@ from autograder.base.plural import first_of
 if TYPE_CHECKING:
     from autograder.rules.semester import Semester
     from autograder.runs.room import Classroom, Handed
-    from autograder.store.out_folder import OutFolder
 
-__all__ = ["gone", "misspelt", "other_notebooks", "require_folders", "strangers"]
+__all__ = [
+    "gone",
+    "misspelt",
+    "other_notebooks",
+    "require_folders",
+    "require_writable",
+    "strangers",
+]
 
 
 def require_folders(room: Classroom, submitted: Path, folders: Collection[str]) -> None:
@@ -54,7 +60,7 @@ def require_folders(room: Classroom, submitted: Path, folders: Collection[str]) 
         raise ValueError(
             f"{submitted} contains no student's {files[0]}; {layout}{_it_holds(names)}"
         )
-    _require_writable(out)
+    require_writable(out.path)
     _require_same_questions(room)
 
 
@@ -132,14 +138,15 @@ def _letters(name: str) -> str:
     return "".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
-def _require_writable(out: OutFolder) -> None:
+def require_writable(folder: Path, name: str = "OUT") -> None:
+    """Make a folder. Raises ValueError, which asks for another `name`, if it can't be written."""
     try:
-        out.path.mkdir(parents=True, exist_ok=True)
-        why = "" if os.access(out.path, os.W_OK | os.X_OK) else "Permission denied"
+        folder.mkdir(parents=True, exist_ok=True)
+        why = "" if os.access(folder, os.W_OK | os.X_OK) else "Permission denied"
     except OSError as error:
         why = error.strerror or str(error)
     if why:
-        raise ValueError(f"{out} can't be written ({why}); give another OUT")
+        raise ValueError(f"{folder} can't be written ({why}); give another {name}")
 
 
 def _require_same_questions(room: Classroom) -> None:

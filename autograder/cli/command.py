@@ -64,6 +64,7 @@ def add_command(
 
         def work() -> Report:
             _name_labs(given, course)
+            _require_places(given)
             return plain(**given, **{key: own[key] for key in wanted})
 
         prepare()
@@ -109,6 +110,19 @@ def _name_labs(given: dict[str, Any], course: Course) -> None:
         given["lab"] = lab_named(one, course)
     if several:
         given["labs"] = [lab_named(name, course) for name in several]
+
+
+def _require_places(given: dict[str, Any]) -> None:
+    """Raise ValueError, before minutes of work, if what a command makes can't be written."""
+    from autograder.cli.checks import require_writable
+
+    folder, file = given.get("to"), given.get("zip_file")
+    if folder is not None:
+        require_writable(folder, "DIR")
+    if file is not None:
+        require_writable(file.parent, "ZIP")
+        if file.is_dir():
+            raise ValueError(f"{file} is a folder; give the name of a file, such as {file}/lab.zip")
 
 
 def _report(

@@ -23,16 +23,16 @@ _SECRET = (
 def gradescope(
     course: Course,
     lab: Lab,
-    to: Annotated[Path, typer.Option("--out", metavar="ZIP", help="File for the zip.")],
+    zip_file: Annotated[Path, typer.Option("--out", metavar="ZIP", help="File for the zip.")],
 ) -> Report:
     """Make the zip that grades a lab on Gradescope. Keep it secret."""
     from autograder.platforms.gradescope_zip import make_zip, points_of
     from autograder.publish.grades_csv import points
 
-    release = make_zip(course, lab, course.secret(), to)
+    release = make_zip(course, lab, course.secret(), zip_file)
     of = points_of(course, lab)
     lines = [
-        f"{to}  ({to.stat().st_size / 2**20:.1f} MiB, {release})",
+        f"{zip_file}  ({zip_file.stat().st_size / 2**20:.1f} MiB, {release})",
         f"Autograder points on Gradescope: {points(of.graded)}",
     ]
     if of.manual:
@@ -45,5 +45,5 @@ def gradescope(
         text="\n".join(lines),
         data={"release": release, "points": asdict(of)},
         remarks=[_SECRET],
-        paths={"zip": to},
+        paths={"zip": zip_file},
     )

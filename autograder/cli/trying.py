@@ -35,7 +35,7 @@ __all__ = ["MeasureCommand", "bank", "demo", "doctor", "mutate", "sample"]
 
 _ROUNDS = 3
 
-Students = typer.Option(metavar="N", min=1, help="Number of students.")
+Students = typer.Option(metavar="N", min=1, max=100_000, help="Number of students.")
 Seed = Annotated[int, typer.Option(metavar="S", help="Random seed.")]
 Into = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the output.")]
 

@@ -22,7 +22,13 @@ from typing import Any
 from peakmem.predict.estimate import Estimate, estimate
 from peakmem.scale.parallelism import offload_link_bytes, zero_communicated_bytes
 from peakmem.specs.models import ModelShape, parameter_count
-from peakmem.specs.recipes import Parallelism, Recipe, state_shapes, storage_bytes
+from peakmem.specs.recipes import (
+    MOST_MICRO_BATCHES,
+    Parallelism,
+    Recipe,
+    state_shapes,
+    storage_bytes,
+)
 
 __all__ = ["Suggestion", "largest_batch", "suggest"]
 
@@ -135,7 +141,8 @@ def _try(asked: Estimate, recipe: Recipe, parallelism: Parallelism) -> Estimate 
 def _choices(asked: Estimate) -> list[list[Settings]]:
     """Return the possible changes: for each, the settings to try."""
     now, many = asked.recipe, asked.parallelism
-    parts = [n for n in range(now.micro_batches + 1, now.batch + 1) if now.batch % n == 0]
+    most = min(now.batch, MOST_MICRO_BATCHES)
+    parts = [n for n in range(now.micro_batches + 1, most + 1) if now.batch % n == 0]
     choices: list[list[Settings]] = [
         [{"micro_batches": n} for n in parts],
         [{"tensor": t} for t in _tensor_degrees(asked.model, many)],

@@ -19,6 +19,7 @@ from peakmem.core.errors import require_one_of, require_whole
 from peakmem.numbers.formats import FORMATS
 
 __all__ = [
+    "MOST_MICRO_BATCHES",
     "OPTIMIZERS",
     "PRECISIONS",
     "Parallelism",
@@ -28,6 +29,10 @@ __all__ = [
     "state_shapes",
     "storage_bytes",
 ]
+
+_MOST = 2**24  # sequences of a batch, or tokens of a sequence
+#: The most micro-batches of a step; each is played.
+MOST_MICRO_BATCHES = 1024
 
 # Bits of an element, for dtypes that aren't in `formats`: integers and booleans.
 _INTEGER_BITS = {"int64": 64, "int32": 32, "int8": 8, "uint8": 8, "int4": 4, "nf4": 4, "bool": 8}
@@ -147,6 +152,13 @@ class Recipe:
         require_one_of("checkpointing", self.checkpointing, get_args(Checkpointing))
         for name in ("batch", "sequence", "micro_batches", "checkpoint_every", "loss_chunks"):
             require_whole(name, getattr(self, name))
+        if max(self.batch, self.sequence) > _MOST or self.micro_batches > MOST_MICRO_BATCHES:
+            raise ValueError(
+                f"batch={self.batch}, sequence={self.sequence} and "
+                f"micro_batches={self.micro_batches} are too large to play; give at most {_MOST} "
+                f"sequences, {_MOST} tokens each, and {MOST_MICRO_BATCHES} micro-batches, because "
+                "all after the third take the same memory"
+            )
         if self.batch % self.micro_batches:
             raise ValueError(
                 f"a batch of {self.batch} can't be cut into {self.micro_batches} equal parts; "

@@ -301,6 +301,30 @@ def test_measure_may_do_without_its_number(capsys, monkeypatch, given, rounds):
     assert asked == ([] if rounds is None else [rounds])
 
 
+@pytest.mark.parametrize("command", ["release", "sample", "gradescope"])
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(capsys, tmp_path, command):
+    (tmp_path / "file").write_text("")
+    given = {"release": [], "sample": [LAB05, "--students", "1"], "gradescope": [LAB05]}[command]
+    said = refused(capsys, command, *given, "--out", tmp_path / "file" / "new" / "x.zip")
+    assert "can't be written (Not a directory); give another" in said
+
+
+def test_a_zip_that_is_a_folder_is_refused(capsys, tmp_path):
+    said = refused(capsys, "gradescope", LAB05, "--out", tmp_path)
+    assert f"{tmp_path} is a folder; give the name of a file" in said
+
+
+@pytest.mark.parametrize("argument", ["", "--out="])
+def test_an_empty_argument_is_not_the_current_folder(capsys, argument):
+    said = refused(capsys, "audit", argument)
+    assert said.startswith("autograder: an argument is empty; give its value")
+
+
+def test_a_class_has_a_largest_size(capsys, tmp_path):
+    said = refused(capsys, "sample", LAB05, "--students", "99999999999", "--out", tmp_path)
+    assert "a whole number of at least 1 and at most 100000, but got '99999999999'" in said
+
+
 def test_formgrade_passes_on_what_comes_after_its_folder(monkeypatch, tmp_path):
     started = []
 

@@ -114,6 +114,8 @@ def test_adam_states_are_those_of_torch():
         ({"batch": 0}, "batch to be a whole number of at least 1, but got 0"),
         ({"sequence": 1.5}, "sequence to be a whole number"),
         ({"batch": 3, "micro_batches": 2}, "a batch of 3 can.t be cut into 2 equal parts"),
+        ({"batch": 10**14}, "batch=100000000000000, .* too large to play; give at most"),
+        ({"batch": 10**6, "micro_batches": 10**6}, "and 1024 micro-batches"),
         ({"dropout": 1.0}, "dropout from 0 to below 1"),
         ({"checkpointing": "full", "checkpoint_every": 2}, "use 'every_k'"),
         ({"lora_rank": -1}, "lora_rank of 0 or more, but got -1"),

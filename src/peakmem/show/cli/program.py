@@ -72,6 +72,11 @@ def run(app: typer.Typer, name: str, arguments: Sequence[str] | None) -> int:
 
     `arguments` default to this process's own. Raises Unreadable if they are invalid.
     """
+    for word in sys.argv[1:] if arguments is None else arguments:
+        if not word or (word.startswith("--") and word.endswith("=")):
+            # An empty path is the current folder, and a command would write into it.
+            said = "an argument is empty; give its value, or check the shell variable it is from"
+            raise Unreadable("", f"{name}: {said}")
     try:
         status = get_command(app).main(arguments, prog_name=name, standalone_mode=False)
     except typer.TyperException as error:
@@ -99,7 +104,8 @@ def _reason(error: typer.TyperException) -> str:
     if kind is None or errors is None:
         return f"{name}: {error.message}"
     least = "" if parameter.min is None else f" of at least {parameter.min}"
-    return f"expected {name} to be {kind}{least}, but got {errors()[0]['input']!r}"
+    most = "" if parameter.max is None else f" and at most {parameter.max}"
+    return f"expected {name} to be {kind}{least}{most}, but got {errors()[0]['input']!r}"
 
 
 class _OwnHelp:
