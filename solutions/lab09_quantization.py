@@ -1286,7 +1286,7 @@ score("lab09-fake_quant", globals())
 # - Freeze `linear`, an `nn.Linear`, including its bias. Only $A$ and $B$ are trainable, without biases.
 # - At the start, the output is the layer's: $B = 0$, and $A$ is random.
 # - Multiply `x` by $A$, and the result by $B$. The product $BA$ is as large as the weight: forward never computes it.
-# - `merge()` returns one new `nn.Linear` that does what the module does now.
+# - `merge()` changes nothing, and returns one new `nn.Linear` that does what the module does now.
 #
 # *Points:* equal at the start 1, trained and merged 2, optimizer and gradient bytes 1.
 #
@@ -1319,7 +1319,7 @@ class Lora(nn.Module):
         ### END SOLUTION
 
     def merge(self) -> nn.Linear:
-        """Return one linear layer that does the same."""
+        """Return one new linear layer that does the same."""
         ### BEGIN SOLUTION
         has_bias = self.linear.bias is not None
         merged = nn.Linear(self.linear.in_features, self.linear.out_features, bias=has_bias)
@@ -1347,8 +1347,9 @@ def lora_report(what, bias=True):
     zeros = sorted(tuple(sorted(array.shape)) for array, zero in pairs if zero)
     arrays = map(torch.from_numpy, found["trainable"])
     ranks = [torch.linalg.matrix_rank(a, atol=1e-6).item() for a in arrays if a.ndim == 2]
-    flags = {"frozen": not found["base_changed"], "returned": found["returned"], "zeros": zeros}
-    return {"shapes": shapes, "learned": learned, "ranks": ranks, **flags}.get(what, gap.get(what))
+    flags = {"frozen": not found["base_changed"], "returned": found["returned"]}
+    more = {"zeros": zeros, "kept": found["kept"], "learned": learned, "ranks": ranks}
+    return {"shapes": shapes, **flags, **more}.get(what, gap.get(what))
 
 
 def scale_of(alpha):
@@ -1407,6 +1408,7 @@ self_check(
         Case(("returned",), True, "merge() returns an nn.Linear", label="returned"),
         Case(("merged",), 0, "merge() adds alpha / rank times B A to the weight", label="merged"),
         Case(("merged", False), 0, "a layer may have no bias", label="merged, no bias"),
+        Case(("kept",), True, "merge() leaves the frozen layer as it is", label="kept"),
         Case((), (96, True), "multiply x by A, then by B", label="bytes", function=beside_kib),
     ],
     equal=close(1e-4, 1e-4),

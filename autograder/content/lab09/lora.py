@@ -98,7 +98,7 @@ def _is_report(value: Any) -> bool:
         and isinstance(value.get("zero_at_start"), list)
         and len(value["zero_at_start"]) == len(value["trainable"])
         and all(type(zero) is bool for zero in value["zero_at_start"])
-        and all(type(value.get(k)) is bool for k in ("base_changed", "returned"))
+        and all(type(value.get(k)) is bool for k in ("base_changed", "returned", "kept"))
     )
 
 
@@ -138,6 +138,9 @@ def _trained(
             f"Expected two trainable parameters with rank x in and out x rank values, for rank "
             f"{sizes['rank']}, {sizes['n_in']} in and {sizes['n_out']} out; yours are {shapes}."
         )
+        vectors = sum(len(shape) == 1 for shape in shapes)
+        if vectors and len(shapes) - vectors == 2:  # not the base's: that has no gradients
+            return Finding(False, said, ("with_biases",))
         return Finding(False, said, ("base_trained",) if len(shapes) > 2 else ())
     up, down = pair
     product = up @ down
@@ -171,6 +174,9 @@ def _is_slope(matrix: Array, value: Mapping[str, Any]) -> bool:
 def _merged(given: Mapping[str, Any], value: Mapping[str, Any], delta: Array) -> Finding:
     if not value["returned"]:
         return Finding(False, "merge() doesn't return an nn.Linear.", ("nothing_returned",))
+    if not value["kept"]:
+        said = "merge() changed the linear layer that you were given, or your two matrices."
+        return Finding(False, said, ("merged_in_place",))
     if are_near(value["trained"], value["merged"], 1e-4):
         return Finding(True)
     expected = _output(given, delta)
@@ -233,7 +239,7 @@ def _bytes(answer: Answer, seed: int) -> Finding:
             said = f"With width {_WIDTH}, the output isn't the layer's plus the adapter's."
             return Finding(False, said)
         said = f"With width {_WIDTH}, train only an adapter of rank {_RANK}."
-        return Finding(False, said, ("base_trained", "both_zero"))
+        return Finding(False, said, ("base_trained", "with_biases", "both_zero"))
     took = "" if rise is None else f", and took {rise / _MIB:.1f} MiB"
     said = (
         f"With a weight of {4 * _WIDTH**2 / _MIB:.1f} MiB and rank {_RANK}, two steps of Adam may "
@@ -297,6 +303,8 @@ lora = Task(
         "matrix, and the result by the other.",
         "base_trained": "The linear layer is trained too. Freeze all its parameters, including "
         "the bias: requires_grad_(False).",
+        "with_biases": "Your two matrices come with biases. LoRA has none: nn.Linear(..., "
+        "bias=False).",
         "no_gradient_through_the_base": "x gets no gradient through the frozen layer, so nothing "
         "below it could be trained. requires_grad_(False) freezes its weight; no_grad() and "
         "detach() cut the graph.",
@@ -319,6 +327,9 @@ lora = Task(
         "the product as it is now, in each call.",
         "nothing_returned": "Return an nn.Linear from merge(), with the adapter's part in its "
         "weight: not None, not a function, and not an adapter.",
+        "merged_in_place": "merge() changes the module: adding to the frozen layer itself would "
+        "count the adapter's part twice in the next forward or merge(). Make a new nn.Linear, and "
+        "leave the frozen layer and both matrices as they are.",
         "bias_lost": "The merged layer has no bias.",
         "merged_twice": "After merge(), the adapter's part is added twice.",
     },

@@ -51,8 +51,9 @@ def adapted(
     gradient of ones (`x_gradient`; None if there is none); the `trainable` parameters afterwards,
     which of them were `zero_at_start`, and whether training changed the base or gave it gradients
     (`base_changed`). `returned` tells whether merge() returned an nn.Linear; `merged` is the output
-    of its weight and bias, or else the output before training. Another adapter of the same class
-    exists at the same time, and merge() was called before training. Neither may have an effect.
+    of its weight and bias, or else the output before training. `kept` tells whether merge() left
+    the base and the adapter as they were. Another adapter of the same class exists at the same
+    time, and merge() was called before training. Neither may have an effect.
     """
     linear, x, y = _layer_and_data(n_in, n_out, bias, seed)
     base = list(linear.parameters())
@@ -69,7 +70,12 @@ def adapted(
     output.sum().backward()
     trained = _array(output)
     changed = not all(map(torch.equal, before, base)) or any(p.grad is not None for p in base)
+    adapter = [_array(parameter) for parameter in trainable]
+    frozen = [parameter.detach().clone() for parameter in base]
     merged = module.merge()
+    kept = all(map(torch.equal, frozen, base)) and all(
+        map(np.array_equal, adapter, map(_array, trainable))
+    )
     returned = isinstance(merged, nn.Linear) and merged is not module
     after = nn.functional.linear(x, merged.weight, merged.bias) if returned else start
     return {
@@ -77,12 +83,13 @@ def adapted(
         "bias": _array(before[1]) if bias else None,
         "x": _array(x),
         "start": _array(start),
-        "trainable": [_array(parameter) for parameter in trainable],
+        "trainable": adapter,
         "zero_at_start": zero,
         "trained": trained,
         "x_gradient": None if leaf.grad is None else _array(leaf.grad),
         "base_changed": changed,
         "returned": returned,
+        "kept": kept,
         "merged": _array(after),
     }
 
