@@ -211,13 +211,15 @@ def _raised(kind: str, message: str, trace: str) -> Finding:
 def _recognise(task: Task, failed: Sequence[Finding], passed: Sequence[Finding]) -> str | None:
     """The likeliest mistake that explains every failing answer.
 
-    Not one that would have failed a case that the answer passes: that case tells them apart.
+    A mistake that also explains the answers that passed is preferred; one that they refute is out.
     """
     if all(finding.follows for finding in failed):
         return None
-    fitting = [n for n in task.mistakes if all(n in finding.mistakes for finding in failed)]
+    refuted = {name for finding in passed for name in finding.refuted}
+    explained = [n for n in task.mistakes if all(n in finding.mistakes for finding in failed)]
+    fitting = [name for name in explained if name not in refuted]
     not_made = {name for finding in passed for name in finding.not_made}
-    return next((n for n in fitting if n not in not_made), None)
+    return next((n for n in fitting if n not in not_made), next(iter(fitting), None))
 
 
 def _message(

@@ -134,6 +134,9 @@ class Finding:
     mistakes: tuple[str, ...] = ()
     #: The ids of mistakes that would have failed this case, which the answer passes.
     not_made: tuple[str, ...] = ()
+    #: The ids of mistakes that this answer, which passes, rules out in all others. Unlike one that
+    #: is only `not_made` here, such a mistake is never named.
+    refuted: tuple[str, ...] = field(default=(), kw_only=True)
     #: Why a measured figure can't be trusted; the part then can't be judged.
     doubt: str = ""
     #: The points that a part still earns if it isn't ok.

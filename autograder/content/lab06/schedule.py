@@ -180,7 +180,7 @@ def _times(problem: Problem, run: Run, least: float, copies: Any) -> Mapping[str
     slow = Finding(False, said, mistakes)
     # These are said of all schedules that swap something, so one that doesn't do so refutes them.
     refuted = tuple(name for name in _OF_ALL if copies and name not in mistakes)
-    good = Finding(True, not_made=refuted)
+    good = Finding(True, refuted=refuted)
     limits = ((_NEAR, 1.25), (_CLOSE, 1.05))
     return {
         part: good if run.makespan <= ratio * least + _ROUNDING else slow for part, ratio in limits
