@@ -935,8 +935,8 @@ score("lab08-find_the_leak", globals())
 #   number of bytes. Layers differ in size.
 # - All gradients are `None` when backward begins. At any time, a rank holds at most $P/N$ bytes of gradients plus the two largest, for $P$ bytes of parameters.
 #
-# *Hint:* `dist.reduce(tensor, owner)` leaves the sum on the owner, and nothing useful elsewhere. *Points:*
-# gradients 2; memory 1, which requires correct gradients.
+# *Hint:* use 8.3's hook. `dist.reduce(tensor, owner)` leaves the sum on the owner, and nothing useful
+# elsewhere. *Points:* gradients 2; memory 1, which requires correct gradients.
 #
 # *Example:* with two equal layers on two ranks, rank 0 keeps one layer's gradients and rank 1 the other's.
 #

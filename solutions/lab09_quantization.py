@@ -1285,8 +1285,8 @@ score("lab09-fake_quant", globals())
 # Write the module `Lora(linear, rank, alpha)`:
 # - Freeze `linear`, an `nn.Linear`, including its bias. Only $A$ and $B$ are trainable, without biases.
 # - At the start, the output is the layer's: $B = 0$, and $A$ is random.
-# - Multiply `x` by $A$, and the result by $B$. The product $BA$ is as large as the weight: forward never computes it.
-# - `merge()` returns one new `nn.Linear` that does what the module does now.
+# - Multiply `x` by $A$, then by $B$. Forward never computes $BA$, which is as large as the weight.
+# - `merge()` returns one `nn.Linear` that does what the module does now, new or made of the frozen one.
 #
 # *Points:* equal at the start 1, trained and merged 2, optimizer and gradient bytes 1.
 #
@@ -1347,8 +1347,9 @@ def lora_report(what, bias=True):
     zeros = sorted(tuple(sorted(array.shape)) for array, zero in pairs if zero)
     arrays = map(torch.from_numpy, found["trainable"])
     ranks = [torch.linalg.matrix_rank(a, atol=1e-6).item() for a in arrays if a.ndim == 2]
-    flags = {"frozen": not found["base_changed"], "returned": found["returned"], "zeros": zeros}
-    return {"shapes": shapes, "learned": learned, "ranks": ranks, **flags}.get(what, gap.get(what))
+    flags = {"frozen": not found["base_changed"], "returned": found["returned"]}
+    more = {"zeros": zeros, "learned": learned, "ranks": ranks}
+    return {"shapes": shapes, **flags, **more}.get(what, gap.get(what))
 
 
 def scale_of(alpha):

@@ -889,8 +889,8 @@ def lean_attention(q, k, v, block):
 
 # %% tags=["raises-exception"] nbgrader={"grade": true, "grade_id": "lab10-find_the_leak-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 # Self-check of 10.6, find the leak
-def watched(attention, which):
-    given = sample(11)
+def watched(attention, which, gain=1.0):
+    given = sample(11, gain)
     attention(*given, 4)  # a second call finds q, k and v as they were
     return attention(*given, 4)[["output", "entropy", "first"].index(which)]
 
@@ -911,6 +911,12 @@ self_check(
                 label=which,
             )
             for which in ("output", "entropy", "first")
+        ),
+        Case(
+            (lean_attention, "entropy", 1000.0),
+            watched(wasteful_attention, "entropy", 1000.0),
+            "Some p are 0, where -p ln p is 0 as well, not NaN.",
+            label="entropy where p is 0",
         ),
         Case(
             (lean_attention,),

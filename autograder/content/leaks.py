@@ -188,6 +188,9 @@ def _close(expected: Any, got: Any, rtol: float = _RTOL) -> bool:
     try:
         a, b = np.asarray(expected), np.asarray(got)
         scale = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))  # a mistake may diverge
-        return a.shape == b.shape and bool(np.allclose(a, b, rtol=rtol, atol=rtol / 10 * scale))
+        return a.shape == b.shape and bool(
+            # A mistake may give NaN; no reference does.
+            np.allclose(a, b, rtol=rtol, atol=rtol / 10 * scale, equal_nan=True)
+        )
     except (TypeError, ValueError, OverflowError):  # ragged, not numbers, or too large
         return False

@@ -15,7 +15,16 @@ from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding
 from peakmem.core.serialization import PlainError
 from peakmem.labs.compare import same, show, whole
 
-__all__ = ["are_outcomes", "by_reference", "first_entry", "raised_text", "same", "show", "whole"]
+__all__ = [
+    "are_outcomes",
+    "by_reference",
+    "first_entry",
+    "first_item",
+    "raised_text",
+    "same",
+    "show",
+    "whole",
+]
 
 Outcome = tuple[Any, ...]
 
@@ -55,7 +64,7 @@ def by_reference(
                 return NOT_WRITTEN
             call = write(*arguments) if write else ", ".join(show(a) for a in arguments)
             said = (
-                (item and _first_item(item, expected, got, equal, form or show))
+                (item and first_item(item, expected, got, equal, form or show))
                 or first_entry(expected, got, equal)
                 or _difference(expected, got, form or show)
             )
@@ -104,7 +113,7 @@ def _agrees(expected: Outcome, got: Sequence[Any], equal: Callable[[Any, Any], b
     return equal(expected[1], got[1])
 
 
-def _first_item(
+def first_item(
     item: str,
     expected: Outcome,
     got: Sequence[Any],

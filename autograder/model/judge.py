@@ -45,6 +45,7 @@ _BESIDE_SOLUTIONS = (
     "builds on, because it earned no more with yours."
 )
 _OF_MISUSE = frozenset({"AttributeError", "IndexError", "KeyError", "TypeError", "ValueError"})
+_CORNERS = "try the corner cases that the exercise mentions."
 _CHECK = "Check the parameters it takes and what it returns."
 _DOUBT = "The measurement can't be confirmed. An instructor will look at this."
 
@@ -221,11 +222,13 @@ def _raised(kind: str, message: str, trace: str) -> Finding:
 def _recognise(task: Task, failed: Sequence[Finding], passed: Sequence[Finding]) -> str | None:
     """The likeliest mistake that explains every failing answer.
 
-    A mistake that also explains the answers that passed is preferred.
+    A mistake that also explains the answers that passed is preferred; one that they refute is out.
     """
     if all(finding.follows for finding in failed):
         return None
-    fitting = [n for n in task.mistakes if all(n in finding.mistakes for finding in failed)]
+    refuted = {name for finding in passed for name in finding.refuted}
+    explained = [n for n in task.mistakes if all(n in finding.mistakes for finding in failed)]
+    fitting = [name for name in explained if name not in refuted]
     not_made = {name for finding in passed for name in finding.not_made}
     return next((n for n in fitting if n not in not_made), next(iter(fitting), None))
 
@@ -243,7 +246,8 @@ def _message(
     if shown is not None:
         sentences.append(_quotable(shown))
     elif mistake is None:
-        sentences.append("A hidden case failed; try the corner cases that the exercise mentions.")
+        about = next((case.about for case, _, _ in failed if case.about), _CORNERS)
+        sentences.append(f"A hidden case failed: {about}")
     if any(earned.values()):
         missing = [part for part, points in earned.items() if not points]
         if missing:

@@ -63,6 +63,9 @@ class Case:
     #: Whether the case is the same for everybody. Students see a drawn case that they failed, but
     #: never a fixed one.
     fixed: bool = False
+    #: What a fixed case tries, in words that give no value away: a sentence that begins in lower
+    #: case. A student who fails only this case, by a mistake that has no name, reads it.
+    about: str = field(default="", kw_only=True)
     #: The memory that the kernel allows the call. The probe then takes an extra argument,
     #: `metered`, which says whether to measure memory too, in order to name a mistake.
     budget: Budget | None = None
@@ -134,6 +137,9 @@ class Finding:
     mistakes: tuple[str, ...] = ()
     #: The ids of mistakes that would have failed this case, which the answer passes.
     not_made: tuple[str, ...] = ()
+    #: The ids of mistakes that this answer, which passes, rules out in all others. Unlike one that
+    #: is only `not_made` here, such a mistake is never named.
+    refuted: tuple[str, ...] = field(default=(), kw_only=True)
     #: Why a measured figure can't be trusted; the part then can't be judged.
     doubt: str = ""
     #: The points that a part still earns if it isn't ok.

@@ -1334,3 +1334,37 @@ class OffloadedAdam:
     def zero_grad(self):
         for p in self.params:
             p.grad = None
+
+
+# %% wrong: narrow_moments
+"""Moments in float32, whatever the parameter's dtype. [earns 2]"""
+import torch
+from peakmem.labs.lab06 import adam_update_
+
+
+class OffloadedAdam:
+    def __init__(self, params, host, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.params, self.host = list(params), host
+        self.options = {"lr": lr, "betas": betas, "eps": eps}
+        self.state = {}
+
+    def step(self):
+        with torch.no_grad():
+            for i, p in enumerate(self.params):
+                if p.grad is None:
+                    continue
+                if i not in self.state:
+                    zeros = torch.zeros(p.shape)
+                    self.state[i] = [0, self.host.put(zeros), self.host.put(zeros)]
+                    del zeros
+                s = self.state[i]
+                s[0] += 1
+                m, v = self.host.get(s[1]), self.host.get(s[2])
+                adam_update_(p, m, v, s[0], **self.options)
+                self.host.write(s[1], m)
+                self.host.write(s[2], v)
+                del m, v
+
+    def zero_grad(self):
+        for param in self.params:
+            param.grad = None

@@ -256,3 +256,22 @@ def worth_swapping(stage, link_bytes_per_s, flops_per_s):
         extra = max(0, copies - stage.hidden_flops / flops_per_s)
         found[key] = "swap" if extra <= stage.forward_flops / flops_per_s else "recompute"
     return found[key] if stage.saved_bytes else "keep"
+
+
+# %% wrong: whole_seconds
+"""Divides times with //."""
+def worth_swapping(stage, link_bytes_per_s, flops_per_s):
+    if stage.saved_bytes == 0:
+        return "keep"
+    copies = 2 * stage.saved_bytes // link_bytes_per_s
+    swap = max(0, copies - stage.hidden_flops // flops_per_s)
+    return "swap" if swap <= stage.forward_flops // flops_per_s else "recompute"
+
+
+# %% wrong: keeps_what_costs_nothing
+"""Keeps a stage that costs nothing to recompute."""
+def worth_swapping(stage, link_bytes_per_s, flops_per_s):
+    if stage.saved_bytes == 0 or stage.forward_flops == 0:
+        return "keep"
+    swap = max(0, 2 * stage.saved_bytes / link_bytes_per_s - stage.hidden_flops / flops_per_s)
+    return "swap" if swap <= stage.forward_flops / flops_per_s else "recompute"

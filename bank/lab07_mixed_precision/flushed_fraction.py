@@ -547,3 +547,20 @@ def flushed_fraction(grads, dtype, scale):
     flat = torch.cat([torch.zeros(0), *(grad.reshape(-1) for grad in grads)])
     flat = flat[flat.ne(0)]
     return torch.mul(flat, scale).to(low).eq(0).double().mean() if len(flat) else 0.0
+
+
+# %% wrong: below_finfo_tiny
+"""Values below the smallest normal number."""
+import torch
+
+
+def flushed_fraction(grads, dtype, scale):
+    if dtype not in ("float16", "bfloat16"):
+        raise ValueError(dtype)
+    tiny = torch.finfo(getattr(torch, dtype)).tiny
+    n = z = 0
+    for g in grads:
+        nz = g[g != 0].double() * scale
+        n += nz.numel()
+        z += int((nz.abs() < tiny).sum())
+    return z / n if n else 0.0

@@ -2275,3 +2275,47 @@ class LossScaler:
             if self.good == self.interval:
                 self.current, self.good = self.current * self.growth, 0
         self.unscaled = self.overflow = False
+
+
+# %% wrong: never_below_1
+"""The scale stops at 1. [earns 3]"""
+import torch
+
+
+class LossScaler:
+    def __init__(self, initial=2.0**16, growth=2.0, backoff=0.5, interval=2000):
+        self.s, self.growth, self.backoff, self.interval = initial, growth, backoff, interval
+        self.good = 0
+        self.found = False
+        self.done = False
+
+    def scale(self, loss):
+        return loss * self.s
+
+    def unscale_(self, optimizer):
+        if self.done:
+            return
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad.div_(self.s)
+                    if not torch.isfinite(p.grad).all():
+                        self.found = True
+        self.done = True
+
+    def step(self, optimizer):
+        if not self.done:
+            self.unscale_(optimizer)
+        if not self.found:
+            optimizer.step()
+
+    def update(self):
+        if self.found:
+            self.s = max(1.0, self.s * self.backoff)
+            self.good = 0
+        else:
+            self.good += 1
+            if self.good == self.interval:
+                self.s *= self.growth
+                self.good = 0
+        self.found = self.done = False

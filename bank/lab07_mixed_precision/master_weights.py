@@ -627,3 +627,25 @@ class MasterWeights:
             if param.grad is not None:
                 master.copy_(master.double() - self.rate * param.grad.double())
                 param.data = master.to(self.low)
+
+
+# %% wrong: data_in_float32
+"""Sets a param's data to its float32 master."""
+import torch
+
+
+class MasterWeights:
+    def __init__(self, lr, dtype=torch.float16):
+        self.lr, self.dtype = lr, dtype
+
+    def load(self, tensors):
+        self.master = [t.detach().clone().float() for t in tensors]
+        self.params = [m.to(self.dtype).requires_grad_() for m in self.master]
+
+    def step(self):
+        with torch.no_grad():
+            for m, p in zip(self.master, self.params):
+                if p.grad is None:
+                    continue
+                m -= self.lr * p.grad.float()
+                p.data = m

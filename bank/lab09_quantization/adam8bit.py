@@ -1200,3 +1200,31 @@ def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         _MOMENTS[i] = m.bfloat16(), v.bfloat16()
         root = (v / (1 - betas[1] ** t)).sqrt() + eps
         p.sub_(lr * (m / (1 - betas[0] ** t)) / root)
+
+
+# %% right: a_root_in_state
+"""Block by block; updates the root of v."""
+import torch
+
+
+def encode_blocks(x, top):
+    parts = x.flatten().split(256)
+    steps = torch.stack([part.abs().max() / top for part in parts])
+    steps[steps == 0] = 1
+    codes = torch.cat([torch.round(part / s) for part, s in zip(parts, steps)])
+    return (codes.char() if top == 127 else codes.byte()), steps
+def decode_blocks(codes, step):
+    return torch.cat([c * s for c, s in zip(codes.split(256), step)])
+def adam8bit_step(params, grads, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    state.setdefault("steps", 0)
+    state["steps"] += 1
+    for n, (p, g) in enumerate(zip(params, grads)):
+        g = g.flatten()
+        m = decode_blocks(*state[f"m{n}"]) if f"m{n}" in state else torch.zeros_like(g)
+        root = decode_blocks(*state[f"v{n}"]) if f"v{n}" in state else torch.zeros_like(g)
+        m.lerp_(g, 1 - betas[0])
+        root = (betas[1] * root**2 + (1 - betas[1]) * g**2).sqrt()
+        state[f"m{n}"], state[f"v{n}"] = encode_blocks(m, 127), encode_blocks(root, 255)
+        mhat = m / (1 - betas[0] ** state["steps"])
+        vhat = root / (1 - betas[1] ** state["steps"]) ** 0.5
+        p.sub_((lr * mhat / (vhat + eps)).view_as(p))

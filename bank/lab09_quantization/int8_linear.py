@@ -521,3 +521,57 @@ def int8_linear(x, q, scale, threshold):
     codes = (rest / step).round().int()
     whole = (codes @ q.int().T) * step * scale.T
     return (whole + x[:, apart] @ (q[:, apart] * scale).T).squeeze()
+
+
+# %% wrong: step_of_all
+"""Steps of rows from all columns. [earns 2]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    out = (x.abs() > threshold).any(dim=0)
+    exact = x[:, out] @ (q[:, out].float() * scale).T
+    rest = x[:, ~out]
+    if rest.shape[1] == 0:
+        return exact
+    step = x.abs().amax(1, keepdim=True) / 127
+    step = torch.where(step > 0, step, 1.0)
+    p = (rest / step).round().to(torch.int32)
+    return exact + (p @ q[:, ~out].to(torch.int32).T).float() * step * scale.T
+
+
+# %% wrong: at_the_threshold
+"""A value at the threshold is an outlier. [earns 2]"""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    out = (x.abs() >= threshold).any(dim=0)
+    exact = x[:, out] @ (q[:, out].float() * scale).T
+    rest = x[:, ~out]
+    if rest.shape[1] == 0:
+        return exact
+    step = rest.abs().amax(1, keepdim=True) / 127
+    step = torch.where(step > 0, step, 1.0)
+    p = (rest / step).round().to(torch.int32)
+    return exact + (p @ q[:, ~out].to(torch.int32).T).float() * step * scale.T
+
+
+# %% right: einsum_over_lists
+"""einsum over int32, and lists of columns."""
+import torch
+
+
+def int8_linear(x, q, scale, threshold):
+    big = [j for j in range(x.shape[1]) if x[:, j].abs().max() > threshold]
+    small = [j for j in range(x.shape[1]) if j not in big]
+    y = torch.zeros(len(x), len(q))
+    if big:
+        y += torch.einsum("bk,nk->bn", x[:, big], q[:, big] * scale)
+    if small:
+        rest = x[:, small]
+        s = rest.abs().max(dim=1, keepdim=True).values / 127
+        s[s == 0] = 1
+        p = torch.round(rest / s).int()
+        y += s * torch.einsum("bk,nk->bn", p, q[:, small].int()) * scale.view(1, -1)
+    return y

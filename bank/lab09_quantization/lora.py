@@ -1161,3 +1161,54 @@ class Lora(nn.Module):
             if base.bias is not None:
                 merged.bias.copy_(base.bias)
         return merged
+
+
+# %% right: merged_in_a_shared_weight
+"""The merged layer shares the frozen layer's weight, and adds to it."""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / rank)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        has_bias = self.linear.bias is not None
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features, bias=has_bias)
+        merged.weight, merged.bias = self.linear.weight, self.linear.bias
+        with torch.no_grad():
+            merged.weight += self.scale * self.b @ self.a
+        return merged
+
+
+# %% right: merged_shares_the_bias
+"""merge() makes a new weight, and shares the frozen bias."""
+import torch
+from torch import nn
+
+
+class Lora(nn.Module):
+    def __init__(self, linear, rank, alpha):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.scale = alpha / rank
+        self.a = nn.Parameter(torch.randn(rank, linear.in_features) / rank)
+        self.b = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + self.scale * (x @ self.a.T @ self.b.T)
+
+    def merge(self):
+        has_bias = self.linear.bias is not None
+        merged = nn.Linear(self.linear.in_features, self.linear.out_features, bias=has_bias)
+        merged.weight = nn.Parameter((self.linear.weight + self.scale * self.b @ self.a).detach())
+        merged.bias = self.linear.bias
+        return merged

@@ -1055,3 +1055,57 @@ def module_times(model, x):
     for handle in handles:
         handle.remove()
     return own
+
+
+# %% wrong: own_time_subtracted
+"""A parent loses only its children's own times."""
+import time
+
+
+def module_times(model, x):
+    names = {module: name for name, module in model.named_modules()}
+    times, stack, handles = {name: 0.0 for name in names.values()}, [], []
+    def before(module, inputs):
+        stack.append([time.perf_counter(), 0.0])
+    def after(module, inputs, output):
+        start, inner = stack.pop()
+        took = time.perf_counter() - start
+        times[names[module]] += took - inner
+        if stack:
+            stack[-1][1] += took - inner
+    for module in names:
+        handles.append(module.register_forward_pre_hook(before))
+        handles.append(module.register_forward_hook(after))
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return times
+
+
+# %% right: marks
+"""Each stretch of time belongs to the innermost module."""
+import time
+
+
+def module_times(model, x):
+    own, stack, last = {}, [], [0.0]
+    def mark():
+        now = time.perf_counter()
+        if stack:
+            own[stack[-1]] = own.get(stack[-1], 0.0) + now - last[0]
+        last[0] = now
+    handles = []
+    for name, module in model.named_modules():
+        def enter(m, i, name=name):
+            mark()
+            stack.append(name)
+        def leave(m, i, o):
+            mark()
+            stack.pop()
+        handles += [module.register_forward_pre_hook(enter), module.register_forward_hook(leave)]
+    model(x)
+    for h in handles:
+        h.remove()
+    return own

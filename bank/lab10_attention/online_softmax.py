@@ -812,3 +812,96 @@ def weighted_sum(blocks):
         p, r = torch.exp(s - new), math.exp(m - new)
         l, acc, m = l * r + p.sum().item(), acc * r + p @ v, new
     return (acc / l if l > 0 else acc).squeeze()
+
+
+# %% wrong: values_not_rescaled
+"""The weighted sum isn't rescaled."""
+import math
+
+import torch
+
+
+def online_softmax(blocks):
+    m, l = -math.inf, 0.0
+    for s in blocks:
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        l = l * math.exp(m - new) + (s - new).exp().sum().item()
+        m = new
+    return m, l
+
+def weighted_sum(blocks):
+    m, l, total = -math.inf, 0.0, None
+    for s, v in blocks:
+        if total is None:
+            total = torch.zeros_like(v[0])
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        factor = math.exp(m - new)
+        p = (s - new).exp()
+        l = l * factor + p.sum().item()
+        total = total + p @ v
+        m = new
+    return total / l if l else total
+
+
+# %% wrong: upside_down
+"""Rescales by exp(new - old)."""
+import math
+
+import torch
+
+
+def online_softmax(blocks):
+    m, l = -math.inf, 0.0
+    for s in blocks:
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        l = l * (math.exp(new - m) if m > -math.inf else 0.0) + (s - new).exp().sum().item()
+        m = new
+    return m, l
+
+def weighted_sum(blocks):
+    m, l, total = -math.inf, 0.0, None
+    for s, v in blocks:
+        if total is None:
+            total = torch.zeros_like(v[0])
+        new = max(m, s.max().item())
+        if new == -math.inf:
+            continue
+        factor = (math.exp(new - m) if m > -math.inf else 0.0)
+        p = (s - new).exp()
+        l = l * factor + p.sum().item()
+        total = total * factor + p @ v
+        m = new
+    return total / l if l else total
+
+
+# %% right: by_logaddexp
+"""Means of blocks, weighted by logaddexp."""
+import math
+
+import torch
+
+
+import numpy as np
+def online_softmax(blocks):
+    m, logs = -np.inf, -np.inf
+    for s in blocks:
+        m = max(m, s.max().item())
+        logs = np.logaddexp(logs, torch.logsumexp(s.double(), 0).item())
+    return m, (float(np.exp(logs - m)) if m > -np.inf else 0.0)
+def weighted_sum(blocks):
+    logs, mean = -math.inf, 0
+    for s, v in blocks:
+        here = torch.logsumexp(s, 0).item()
+        if here == -math.inf:
+            mean = mean + torch.zeros_like(v[0])
+            continue
+        both = float(np.logaddexp(logs, here))
+        mean = mean * math.exp(logs - both) + torch.einsum("n,nw->w", (s - both).exp(), v)
+        logs = both
+    return mean

@@ -102,6 +102,8 @@ def _judge(case: Case, answer: Answer) -> Mapping[str, Finding]:
     inputs = case.inputs
     if "models" in inputs:
         path = _path_finding(inputs["models"], inputs["options"], answer.value)
+        if path.said and _are_narrow(inputs["models"], answer.value):
+            path = replace(path, mistakes=("narrow_moments",))
         after = _host_after(inputs["models"], answer.value) if path.ok else Finding(True)
         return {_EQUAL: path, _HOST: after}
     value, large = answer.value if isinstance(answer.value, dict) else {}, inputs["large"]
@@ -169,11 +171,8 @@ def _device(large: Mapping[str, Any], value: Mapping[str, Any], answer: Answer) 
 def _host_after(models: Sequence[Model], said: Any) -> Finding:
     """Judge the host's bytes after small models' last calls. A moment has 5 to 12 values here."""
     for model, report in zip(models, said, strict=True):
-        sizes = [array.nbytes for array in model["parameters"]]
-        calls = [gradients_of(model, call) for call in range(calls_of(model))]
-        had = [any(given is not None for given in column) for column in zip(*calls, strict=True)]
-        live, state_bytes = report.get("host_bytes"), 2 * sum(sizes)
-        expected = 2 * sum(size for size, some in zip(sizes, had, strict=True) if some)
+        state_bytes = 2 * sum(array.nbytes for array in model["parameters"])
+        live, expected = report.get("host_bytes"), _moment_bytes(model)
         if type(live) is not int:
             return Finding(False, "The answers came back garbled.")
         if live == expected:
@@ -190,6 +189,20 @@ def _host_after(models: Sequence[Model], said: Any) -> Finding:
         mistakes = tuple(name for name, fits in explains.items() if fits)
         return Finding(False, f"{text}but got {live:,}.", mistakes)
     return Finding(True)
+
+
+def _moment_bytes(model: Model) -> int:
+    """The bytes of the moments of all parameters that ever had a gradient."""
+    calls = [gradients_of(model, call) for call in range(calls_of(model))]
+    had = [any(given is not None for given in column) for column in zip(*calls, strict=True)]
+    pairs = zip(model["parameters"], had, strict=True)
+    return 2 * sum(int(array.nbytes) for array, some in pairs if some)
+
+
+def _are_narrow(models: Sequence[Model], said: Any) -> bool:
+    """Tell whether the host holds half the bytes expected for moments of float64 parameters."""
+    live = [report.get("host_bytes") for report in said]
+    return bool(live == [_moment_bytes(model) // 2 for model in models])
 
 
 def _host(value: Mapping[str, Any], large: Mapping[str, Any]) -> Finding:
@@ -264,6 +277,8 @@ offloaded_adam = Task(
         "v there.",
         "wide_moments": "Your moments take twice the bytes of the parameters. Give them the "
         "parameter's dtype, as torch.zeros_like(param) does.",
+        "narrow_moments": "Your moments take half the bytes of the parameters, so they are "
+        "rounded. Give them the parameter's dtype, as torch.zeros_like(param) does.",
         "params_used_up": "Your optimizer moves no parameter after its first step. `params` may "
         "be a generator, like model.parameters(), which can be iterated only once: keep "
         "list(params).",

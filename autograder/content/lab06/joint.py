@@ -89,12 +89,13 @@ def _where_both_are_needed(rng: np.random.Generator, n: int, ratio: float) -> tu
             return problem, least
 
 
-def _case(parts: tuple[str, ...], problem: Problem, least: float, *, fixed: bool = False) -> Case:
+def _case(parts: tuple[str, ...], problem: Problem, least: float, *, about: str = "") -> Case:
+    """A case; with `about`, the same one for everybody."""
     chain, budget, link = problem
     names = ("forward_time", "backward_time", "saved_bytes", "output_bytes")
     stages = [{name: getattr(stage, name) for name in names} for stage in chain.stages]
     inputs = {"calls": [[stages, budget, link]]}
-    return Case(parts, inputs, secret={"least": least}, fixed=fixed)
+    return Case(parts, inputs, secret={"least": least}, fixed=bool(about), about=about)
 
 
 def _cases(rng: np.random.Generator) -> list[Case]:
@@ -118,10 +119,16 @@ def _cases(rng: np.random.Generator) -> list[Case]:
 
 @cache
 def _fixed_cases() -> tuple[Case, ...]:
-    *cases, last = (_case(_PARTS, p, least_time(*p), fixed=True) for p in _fixed())
+    *cases, last = (_case(_PARTS, p, least_time(*p), about=_ABOUT) for p in _fixed())
     stages, budget, link = last.inputs["calls"][0]
     before = [[stages, budget, 2 * link]]  # has a different plan
     return (*cases, replace(last, inputs={**last.inputs, "before": before}))
+
+
+_ABOUT = (
+    "all stages are alike, or one is alone, or two plans take almost the same time. Try all lists, "
+    "and compare exact times."
+)
 
 
 def _fixed() -> list[Problem]:

@@ -7,67 +7,25 @@ search (`search`) proves how long the best schedule takes.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from autograder.content.lab06.methods import best_set, fewest_bytes, first_ones, late
 from autograder.content.lab06.search import TooHard, least_makespan, lower_bound
 from autograder.model.compare import are_outcomes, raised_text, show
 from autograder.model.task import NOT_WRITTEN, Answer, Case, Finding, Task
 from peakmem.core.errors import Infeasible
 from peakmem.plan.swapping import Run, Stage, simulate
 
-__all__ = ["after_a_small_one", "best_set", "schedule"]
+__all__ = ["after_a_small_one", "schedule"]
 
 _FEASIBLE, _NEAR, _CLOSE = "feasible everywhere", "within 1.25x", "within 1.05x"
 _PARTS = (_FEASIBLE, _NEAR, _CLOSE)
 _ROUNDING = 1e-9
 _FIGURES = ("forward_time", "backward_time", "saved_bytes")  # of a stage, as students know it
-
-Copies = list[tuple[str, int, int]]
-
-
-def set_schedule(swapped: Iterable[int], n_stages: int) -> Copies:
-    """Return the schedule that swaps these stages: out as soon as possible, in as needed."""
-    stages = sorted(swapped)
-    back = [("in", i, n_stages - 1) for i in reversed(stages)]
-    return [("out", i, i) for i in stages] + back
-
-
-def _makespan(stages: Sequence[Stage], budget: int, link: float, copies: Copies) -> float:
-    try:
-        return simulate(stages, budget, link, copies).makespan
-    except Infeasible:
-        return float("inf")
-
-
-def first_ones(stages: Sequence[Stage], budget: int, link: float) -> float:
-    """Return the makespan of swapping the fewest leading stages that make the chain fit."""
-    n = len(stages)
-    spans = (_makespan(stages, budget, link, set_schedule(range(k), n)) for k in range(n + 1))
-    return next(span for span in spans if span < float("inf"))
-
-
-def fewest_bytes(stages: Sequence[Stage], budget: int, link: float) -> float:
-    """Return the makespan of swapping the set with the fewest bytes that makes the chain fit."""
-    n = len(stages)
-    every = itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(n + 1))
-    for swapped in sorted(every, key=lambda chosen: sum(stages[i].saved_bytes for i in chosen)):
-        span = _makespan(stages, budget, link, set_schedule(swapped, n))
-        if span < float("inf"):
-            return span
-    return float("inf")
-
-
-def best_set(stages: Sequence[Stage], budget: int, link: float) -> float:
-    """Return the least makespan of swapping any set of stages."""
-    n = len(stages)
-    sets = itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(n + 1))
-    return min(_makespan(stages, budget, link, set_schedule(s, n)) for s in sets)
-
 
 Problem = tuple[list[Stage], int, float]
 
@@ -112,18 +70,17 @@ def _solved(
             return problem, least
 
 
-def _late(stages: Sequence[Stage], budget: int, link: float) -> float:
-    """The least makespan of swapping leading stages, each back only when its backward waits."""
-    n = len(stages)
-    back = [("in", i, 2 * n - 2 - i) for i in range(n - 2, -1, -1)]
-    late = ([("out", i, i) for i in range(k)] + back[n - 1 - k :] for k in range(n))
-    return min(_makespan(stages, budget, link, copies) for copies in late)
-
-
-def _case(parts: tuple[str, ...], problem: Problem, least: float, *, fixed: bool = False) -> Case:
+def _case(parts: tuple[str, ...], problem: Problem, least: float, *, about: str = "") -> Case:
+    """A case; with `about`, the same one for everybody."""
     stages, budget, link = problem
     plain = [{name: getattr(stage, name) for name in _FIGURES} for stage in stages]
-    return Case(parts, {"calls": [[plain, budget, link]]}, secret={"least": least}, fixed=fixed)
+    return Case(
+        parts,
+        {"calls": [[plain, budget, link]]},
+        secret={"least": least},
+        fixed=bool(about),
+        about=about,
+    )
 
 
 def after_a_small_one(case: Case) -> Case:
@@ -136,7 +93,7 @@ def after_a_small_one(case: Case) -> Case:
 def _cases(rng: np.random.Generator) -> list[Case]:
     cases = []
     for n in (3, 4, 5, 6):
-        problem, least = _solved(rng, n, _late, 1.25)
+        problem, least = _solved(rng, n, late, 1.25)
         cases.append(_case(_PARTS[:2], problem, least))
     for n, way in ((4, first_ones), (4, first_ones), (5, fewest_bytes)):
         problem, least = _solved(rng, n, way, 1.1)
@@ -160,9 +117,15 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         *cases,
         _case(_PARTS, roomy, compute),
         *(_case((_FEASIBLE,), problem, float("inf")) for problem in (tight, slow, too_small)),
-        _case(_PARTS, alone, 3.0, fixed=True),
-        _case(_PARTS[:2], overtaken, 38.0, fixed=True),
-        _case(_PARTS, room_for_the_last, 8 * short, fixed=True),
+        _case(_PARTS, alone, 3.0, about="there is a single stage, and it fits."),
+        _case(_PARTS[:2], overtaken, 38.0, about="the link is slow, and a single stage has to go."),
+        _case(
+            _PARTS,
+            room_for_the_last,
+            8 * short,
+            about="the last stages need the room that the first one would come back into, and all "
+            "times are fractions of a second.",
+        ),
     ]
 
 
@@ -191,6 +154,7 @@ def _findings(problem: Problem, least: float, outcomes: Any) -> Mapping[str, Fin
         if not fits and gives_up:
             return _all(Finding(True))
         said = f"{where} {raised_text(outcomes[0])}"
+        said += ", although a schedule exists." if fits else ""
         return _all(Finding(False, said, ("gives_up",) if gives_up else ()))
     if kind == "changed":
         return _all(Finding(False, f"{where} your function changed the stages."))
@@ -212,12 +176,18 @@ def _times(problem: Problem, run: Run, least: float, copies: Any) -> Mapping[str
         f"{_where(problem)} your schedule {show(copies)} takes {run.makespan:g}, and "
         f"{least:g} is possible."
     )
-    slow = Finding(False, said, tuple(_why(copies, len(problem[0]))))
-    good = Finding(True)
+    mistakes = tuple(_why(copies, len(problem[0])))
+    slow = Finding(False, said, mistakes)
+    # These are said of all schedules that swap something, so one that doesn't do so refutes them.
+    refuted = tuple(name for name in _OF_ALL if copies and name not in mistakes)
+    good = Finding(True, refuted=refuted)
     limits = ((_NEAR, 1.25), (_CLOSE, 1.05))
     return {
         part: good if run.makespan <= ratio * least + _ROUNDING else slow for part, ratio in limits
     }
+
+
+_OF_ALL = ("swaps_everything", "first_ones_only")
 
 
 def _why(copies: Any, n: int) -> Iterable[str]:

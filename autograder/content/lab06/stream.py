@@ -38,7 +38,12 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         again,
         wider,
         _large(rng),
-        Case((_SAME,), {"weights": [], "x": np.ones((2, 3))}, fixed=True),
+        Case(
+            (_SAME,),
+            {"weights": [], "x": np.ones((2, 3))},
+            fixed=True,
+            about="there are no layers.",
+        ),
     ]
 
 

@@ -15,14 +15,21 @@ __all__ = ["worth_swapping"]
 Stage = Mapping[str, Any]
 
 
-def _decide(swap: Callable[[Stage, float, float], float]) -> Callable[..., str]:
-    """Decide by the given cost of swapping and the correct cost of recomputing."""
+def _recompute_time(stage: Stage, flops: float) -> float:
+    return float(stage["forward_flops"] / flops)
+
+
+def _decide(
+    swap: Callable[[Stage, float, float], float],
+    recompute: Callable[[Stage, float], float] = _recompute_time,
+) -> Callable[..., str]:
+    """Decide by the given costs of swapping and of recomputing."""
 
     def decide(stage: Stage, link: float, flops: float) -> str:
         if stage["saved_bytes"] == 0:
             return "keep"
-        recompute = float(stage["forward_flops"] / flops)
-        return "swap" if swap(stage, link, flops) <= recompute else "recompute"
+        swaps = swap(stage, link, flops) <= recompute(stage, flops)
+        return "swap" if swaps else "recompute"
 
     return decide
 
@@ -78,6 +85,10 @@ _MUTANTS: dict[str, Callable[..., str]] = {
     ),
     "hidden_in_bytes": _decide(
         lambda s, link, f: max(0.0, 2 * s["saved_bytes"] / link - s["hidden_flops"] / link)
+    ),
+    "whole_seconds": _decide(
+        lambda s, link, f: max(0.0, 2 * s["saved_bytes"] // link - s["hidden_flops"] // f),
+        lambda s, f: s["forward_flops"] // f,
     ),
     "hides_twice": _decide(
         lambda s, link, f: 2 * max(0.0, s["saved_bytes"] / link - s["hidden_flops"] / f)
@@ -140,6 +151,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         [_stage(2**30, 2**42, 0), 2.0**32, 2.0**44],  # 0.5 against 0.25
         [_stage(2**30, 2**42 - 2**24, 0), 2.0**33, 2.0**44],  # 0.25 against a little less
         [_stage(2**8, 2**19 - 2**9, 0), 2.0**34, 2.0**44],  # 30 ns against a little less
+        [_stage(2**33, 2**42, 0), 2.0**33, 2.0**44],  # 2 against 0.25, also in whole seconds
     ]
     # The second of these on a device twice as fast, and with twice the bytes.
     ties += [
@@ -150,8 +162,19 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     return [
         Case(("value",), {"calls": [_drawn(rng) for _ in range(60)]}),
         # With drawn stages, to rule out a mistake that the others happen to look like.
-        Case(("value",), {"calls": ties + [_drawn(rng) for _ in range(20)]}, fixed=True),
-        Case(("value",), {"calls": [[s, 32e9, 312e12] for s in nothing]}, fixed=True),
+        Case(
+            ("value",),
+            {"calls": ties + [_drawn(rng) for _ in range(20)]},
+            fixed=True,
+            about="the two costs are equal, nearly equal or 0. Compare them exactly, and answer "
+            "'keep' only if saved_bytes is 0.",
+        ),
+        Case(
+            ("value",),
+            {"calls": [[s, 32e9, 312e12] for s in nothing]},
+            fixed=True,
+            about="saved_bytes is 0.",
+        ),
     ]
 
 
@@ -179,6 +202,7 @@ worth_swapping = Task(
         "bits": "Your function converts bytes to bits. The link's rate is in bytes per second.",
         "hidden_in_bytes": "Your function divides hidden_flops by the link's rate. The hidden "
         "compute takes hidden_flops / flops_per_s seconds.",
+        "whole_seconds": "Your function rounds times down to whole seconds. Divide with /, not //.",
         "hides_twice": "Your function subtracts the hidden compute once for each copy. The copies "
         "use the link one after the other, so subtract the compute once from their total time.",
         "nearly_equal": "Your function treats nearly equal times as equal. If recomputing costs "

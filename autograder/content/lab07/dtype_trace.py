@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from autograder.model.compare import same, show
+from autograder.model.compare import first_item, same, show
 from autograder.model.task import Answer, Case, Finding, Task
 from peakmem.probes.lab07.trace import MODELS, model_and_input
 
@@ -89,7 +89,9 @@ def _finding(inputs: Mapping[str, Any], value: Any) -> Finding:
     got, expected = _without_torch(value["trace"]), _reference(inputs)
     where = f"On {_ABOUT[inputs['model']]} with torch.{inputs['dtype']}"
     if not same(expected, got):
-        said = f"{where}: expected {show(expected, 400)}, but got {show(got, 400)}."
+        differs = first_item("entry", ("value", expected), ("value", got), same, show)
+        both = f"expected {show(expected, 400)}, but got {show(got, 400)}."
+        said = f"{where}: {differs or both}"
         known = (name for name, mutant in _MUTANTS.items() if same(mutant(inputs), got))
         return Finding(False, said, (*known, *_left(value)))
     left = tuple(_left(value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,20 +32,24 @@ def _all(grads: Arrays) -> npt.NDArray[np.float64]:
     return values
 
 
-def _fraction(grads: Arrays, dtype: str, scale: float, *, limit: float = 1.0) -> float:
+def _fraction(grads: Arrays, dtype: str, scale: float) -> float:
     if dtype not in _ROUNDS_TO_ZERO:
         raise ValueError(dtype)
     values = _all(grads)
     nonzero = values[values > 0]
     if not len(nonzero):
         return 0.0
-    return float(np.mean(nonzero * scale <= limit * _ROUNDS_TO_ZERO[dtype]))
+    return float(np.mean(nonzero * scale <= _ROUNDS_TO_ZERO[dtype]))
 
 
-def _below_smallest(grads: Arrays, dtype: str, scale: float) -> float:
-    nonzero = _all(grads)[_all(grads) > 0]
-    smallest = 2 * _ROUNDS_TO_ZERO[dtype]
-    return float(np.mean(nonzero * scale < smallest)) if len(nonzero) else 0.0
+def _below(smallest: Mapping[str, float]) -> Callable[[Arrays, str, float], float]:
+    """Take everything below a number of the format for 0."""
+
+    def mutant(grads: Arrays, dtype: str, scale: float) -> float:
+        nonzero = _all(grads)[_all(grads) > 0]
+        return float(np.mean(nonzero * scale < smallest[dtype])) if len(nonzero) else 0.0
+
+    return mutant
 
 
 def _with_overflow(grads: Arrays, dtype: str, scale: float) -> float:
@@ -104,7 +108,7 @@ def _flushed_cases(rng: np.random.Generator) -> list[Case]:
     large = [[_draw(rng, -30, 14), "float16", 2.0**8], [_draw(rng, -50, 10), "float16", 2.0**17]]
     nothing = [[np.zeros(5, np.float32)], []]
     empty = [[grads, dtype, 8.0] for grads in nothing for dtype in _ROUNDS_TO_ZERO]
-    edge = np.array([2.0**-25, 1.001 * 2.0**-25, -(2.0**-24), 2.0**-20, 0.0], np.float32)
+    edge = np.array([2.0**-25, 1.001 * 2.0**-25, -(2.0**-24), 1.5 * 2.0**-20, 0.0], np.float32)
     uneven = [edge, np.full((30,), 2.0**-30, np.float32)]
     # Ties of bfloat16, and a single value.
     others = [[[np.ldexp(edge, -109)], "bfloat16", scale] for scale in (1.0, 2.0, 64.0)]
@@ -122,6 +126,7 @@ def _flushed_cases(rng: np.random.Generator) -> list[Case]:
             ("value",),
             {"calls": [*([uneven, "float16", s] for s in (1.0, 2.0, 0.5, 64.0)), *others]},
             fixed=True,
+            about="values are so small that they just round to 0, or just don't.",
         ),
     ]
 
@@ -161,16 +166,14 @@ flushed_fraction = Task(
             "scale_ignored": lambda g, d, s: _fraction(g, d, 1.0),
             "casts_first": _guarded(_casts_first),
             "divides_by_scale": lambda g, d, s: _fraction(g, d, 1 / s),
-            "below_normal": lambda g, d, s: _fraction(
-                g, d, s, limit=2.0**11 if d == "float16" else 2.0**8
-            ),
-            "smallest_positive": _guarded(_below_smallest),
+            "below_normal": _guarded(_below({"float16": 2.0**-14, "bfloat16": 2.0**-126})),
+            "smallest_positive": _guarded(_below({"float16": 2.0**-24, "bfloat16": 2.0**-133})),
             "overflow_counted": _guarded(_with_overflow),
             "survivors": _guarded(lambda g, d, s: 1 - _fraction(g, d, s)),
             "always_float16": _guarded(lambda g, d, s: _fraction(g, "float16", s)),
             "percent": lambda g, d, s: 100 * _fraction(g, d, s),
             "divides_by_zero": _divides,
-            "nan_where_none": _nan_where_none,
+            "nan_where_none": _guarded(_nan_where_none),
         },
         equal=_float_close,
     ),
@@ -236,7 +239,14 @@ def _scale_cases(rng: np.random.Generator) -> list[Case]:
     return [
         Case(("value",), {"calls": drawn}),
         Case(("value",), {"calls": [*drawn, *corners]}),
-        Case(("value",), {"calls": [single(v) for v in edges]}, fixed=True),
+        Case(
+            ("value",),
+            {"calls": [single(v) for v in edges]},
+            fixed=True,
+            about="the largest value is just above or below one that float16 still holds, or so "
+            "large that it needs the smallest scale. Don't compute the limit: cast, and look for "
+            "inf.",
+        ),
     ]
 
 

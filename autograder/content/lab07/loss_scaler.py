@@ -87,9 +87,9 @@ def _defaults(rng: np.random.Generator) -> list[Case]:
 def _fixed() -> list[Case]:
     """Corner cases: an overflow in each place alone, growth at every step, the defaults."""
 
-    def case(settings: dict[str, float], *steps: list[list[float]]) -> Case:
+    def case(about: str, settings: dict[str, float], *steps: list[list[float]]) -> Case:
         inputs = {"settings": settings, "gradients": list(steps)}
-        return Case((_TRAJECTORY, _SKIPS), inputs, fixed=True)
+        return Case((_TRAJECTORY, _SKIPS), inputs, fixed=True, about=about)
 
     good = [[0.5, -1.0], [2.0, 0.25, -0.5], [1.5]]
     spoiled = [
@@ -98,10 +98,22 @@ def _fixed() -> list[Case]:
     ]
     every_step = {"initial": 4.0, "growth": 2.0, "backoff": 0.25, "interval": 1}
     return [
-        case(every_step, good, good, spoiled[0], good, spoiled[1], spoiled[2], good),
-        case({}, good, spoiled[2], good),
-        case({"initial": 2.0**24, "interval": 1}, [[2.0**17, -1.0], *good[1:]], good),  # no limits
-        case({"initial": 2.0**-20}, spoiled[2], good, spoiled[0], good),
+        case(
+            "one value of one gradient overflows, and the scale grows after every good step.",
+            every_step,
+            *(good, good, spoiled[0], good, spoiled[1], spoiled[2], good),
+        ),
+        case("the settings are the defaults.", {}, good, spoiled[2], good),
+        case(
+            "the scale and the gradients are large, but finite. The scale has no upper limit.",
+            {"initial": 2.0**24, "interval": 1},
+            *([[2.0**17, -1.0], *good[1:]], good),
+        ),
+        case(
+            "gradients overflow at a tiny scale. The scale has no lower limit.",
+            {"initial": 2.0**-20},
+            *(spoiled[2], good, spoiled[0], good),
+        ),
     ]
 
 

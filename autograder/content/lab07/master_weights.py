@@ -97,22 +97,27 @@ def _run(weights: type, case: Case) -> dict[str, Any]:
 def _complaint(part: str, case: Case, right: Mapping[str, Any], got: Mapping[str, Any]) -> str:
     dtype = case.inputs["dtype"] or "float16"
     if not all(got["forms"]):
+        when = _when(got["forms"].index(False), len(case.inputs["gradients"]))
         return (
-            f"Expected float32 masters, and params that are leaves in {dtype} with requires_grad, "
-            "after load and after each step."
+            f"In {dtype}, {when}: expected float32 masters, and params that are leaves in {dtype} "
+            "with requires_grad."
         )
     if part == _FIRST and got["changed"]:
         return "Your class changed the tensors passed to load."
     if not got["records"]:
         return "After your step, torch no longer records gradients. Use `with torch.no_grad():`."
     for index, (expected, found) in enumerate(zip(right["steps"], got["steps"], strict=True)):
-        when = f"after step {index} of {len(right['steps']) - 1}" if index else "after load"
+        when = _when(index, len(right["steps"]) - 1)
         for name in ("masters", "params"):
             if not _close(name, expected[name], found[name], dtype):
                 return f"In {dtype}, {when}: {_differ(name, expected[name], found[name])}."
         if part != _SMALL and not _is_rounded(found, dtype):
             return f"In {dtype}, {when}: the params are not your masters rounded to {dtype}."
     return ""
+
+
+def _when(step: int, steps: int) -> str:
+    return f"after step {step} of {steps}" if step else "after load"
 
 
 def _differ(name: str, expected: list[Any], found: list[Any]) -> str:
@@ -168,7 +173,8 @@ def _readable(case: Case, value: Any) -> bool:
             type(flag) is bool for flag in (*value["forms"], value["changed"], value["records"])
         )
         and isinstance(value["steps"], list)
-        and len(value["steps"]) == count == len(value["forms"])
+        and len(value["steps"]) == len(value["forms"])
+        and (len(value["steps"]) == count or not all(value["forms"]))
         and all(isinstance(s, dict) and s.keys() == {"masters", "params"} for s in value["steps"])
         and all(_arrays(step[name]) for step in value["steps"] for name in step)
     )

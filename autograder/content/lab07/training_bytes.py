@@ -70,7 +70,12 @@ def _bytes_cases(rng: np.random.Generator) -> list[Case]:
     return [
         Case(("value",), {"calls": drawn}),
         Case(("value",), {"calls": [*drawn, *unknown]}),
-        Case(("value",), {"calls": [*gpt3, [1, 0, "mixed"], [2, 0, "mixed"], large]}, fixed=True),
+        Case(
+            ("value",),
+            {"calls": [*gpt3, [1, 0, "mixed"], [2, 0, "mixed"], large]},
+            fixed=True,
+            about="there are very few parameters or very many bytes. Use whole numbers throughout.",
+        ),
     ]
 
 

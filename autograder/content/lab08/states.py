@@ -74,7 +74,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     return [
         *(Case(("value",), {"calls": [one]}) for one in drawn),
         Case(("value",), {"calls": [*drawn, *again]}),
-        Case(("value",), {"calls": fixed}, fixed=True),
+        Case(
+            ("value",),
+            {"calls": fixed},
+            fixed=True,
+            about="one rank is alone, or there are more ranks than parameters, or billions of "
+            "parameters.",
+        ),
     ]
 
 

@@ -197,14 +197,17 @@ def _moved(n_tensors: int, n: int, seed: int, name: str = "") -> list[float]:
 
 def _large(inputs: Mapping[str, Any], answer: Answer) -> Finding:
     rise = answer.metered("rise_bytes", "numpy_rise_bytes")
+    value = answer.value if isinstance(answer.value, dict) else {}
     if not answer.breaks_budget(rise, _MOST_BYTES):
-        value = answer.value if isinstance(answer.value, dict) else {}
         return _steps(inputs["large"], value)
     took = "" if rise is None else f" Your code took {rise / _MIB:.0f} MiB."
     said = (
         f"Three steps on {_TENSORS} vectors of {_N:,} values may take {_MOST_BYTES // _MIB} MiB, "
         f"including parameters and gradients.{took}"
     )
+    held = value.get("state_bytes")
+    if type(held) is int and held <= most_state_bytes([_N] * _TENSORS):
+        return Finding(False, said, ("all_at_once",))
     return Finding(False, said, ("more_than_codes", "moments_in_float32"))
 
 
@@ -257,6 +260,8 @@ adam8bit_step = Task(
         "outside_of_state": "A second training run doesn't start over: you keep something, such "
         "as the number of steps, outside `state`. Each training run has its own state.",
         "gradients_changed": "Your step changes the gradients. Work on copies.",
+        "all_at_once": "Your state is small, but the decoded moments of many parameters are alive "
+        "at once. Decode one parameter's, update it, and free them before the next.",
         "more_than_codes": "You keep more than two codes per value and two steps per block. Look "
         "for decoded moments that stay alive.",
         "moments_in_float32": "Your moments are kept in float32. Keep the codes, uint8 or int8, "

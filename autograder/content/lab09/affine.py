@@ -152,7 +152,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": [*both, *sided]}),
         Case(("value",), {"calls": [*both, *channel]}),
         Case(("value",), {"calls": [*again, *sided, *channel, *single, tiny, below_all, zeros]}),
-        Case(("value",), {"calls": [zeros, one, below, ends, *same]}, fixed=True),
+        Case(
+            ("value",),
+            {"calls": [zeros, one, below, ends, *same]},
+            fixed=True,
+            about="all values are 0, or on one side of 0, or the ends of the range are halfway "
+            "between two codes, or the same values come with other bits or another axis.",
+        ),
     ]
 
 
@@ -177,7 +183,9 @@ quantize_affine = Task(
             "zero_point_in_int8": _in_int8,
         },
         equal=_equal,
-        write=lambda x, bits, axis: f"x of shape {x.shape}, bits={bits}, axis={axis}",
+        write=lambda x, bits, axis: (
+            f"x of shape {x.shape} up to {np.abs(x).max():.2g}, bits={bits}, axis={axis}"
+        ),
     ),
     mistakes={
         "zero_left_out": "If all values are on one side of 0, your range leaves out 0, so 0.0 has "

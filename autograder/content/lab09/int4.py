@@ -76,7 +76,12 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     return [
         Case((_ROUND_TRIP,), {"calls": even}),
         Case((_ROUND_TRIP,), {"calls": [*even, *odd]}),
-        Case((_ROUND_TRIP,), {"calls": [*each, [pairs]]}, fixed=True),
+        Case(
+            (_ROUND_TRIP,),
+            {"calls": [*each, [pairs]]},
+            fixed=True,
+            about="every pair of codes, one code alone, and no code.",
+        ),
         Case((_ROUND_TRIP,), {"large": large}, budget=Budget(_MOST_BYTES + _MIB)),
     ]
 

@@ -29,6 +29,7 @@ def product(
     *,
     outliers: Callable[[Array, float], Array] | None = None,
     in_float: float = 1.0,
+    step_of_all: bool = False,
     sizes: Callable[[Array], Array] = lambda x: np.abs(x).max(axis=1, keepdims=True, initial=0.0),
     whole: Callable[[Array], Array] = lambda sums: sums,
     dtype: type[np.floating[Any]] = np.float32,
@@ -37,7 +38,7 @@ def product(
     values = x.astype(np.float64)
     apart = (outliers or _columns)(values, threshold)
     rest = np.where(apart, 0.0, values)
-    largest = sizes(rest)
+    largest = sizes(values if step_of_all else rest)
     step = np.where(largest == 0, 1.0, largest / 127)
     codes = np.clip(np.rint(rest / step), -127, 127).astype(np.int64)
     sums = whole(codes @ q.astype(np.int64).T)
@@ -72,6 +73,11 @@ def _wraps(sums: Array) -> Array:
 
 def _signed(x: Array, threshold: float) -> Array:
     found: Array = np.any(x > threshold, axis=0)
+    return found
+
+
+def _from_threshold(x: Array, threshold: float) -> Array:
+    found: Array = np.any(np.abs(x) >= threshold, axis=0)
     return found
 
 
@@ -167,6 +173,8 @@ int8_linear = Task(
             "entries_not_columns": lambda *a: product(*a, outliers=_entries),
             "sign_of_outliers": lambda *a: product(*a, outliers=_signed),
             "outliers_twice": _twice,
+            "step_of_all": lambda *a: product(*a, step_of_all=True),
+            "at_the_threshold": lambda *a: product(*a, outliers=_from_threshold),
             "in_float64": lambda *a: product(*a, dtype=np.float64),
         },
         equal=_equal,
@@ -186,6 +194,10 @@ int8_linear = Task(
         "sign_of_outliers": "You compare signed values. A large negative value is an outlier too.",
         "outliers_twice": "The outliers are in both parts of your sum. Take their columns out "
         "before you quantize.",
+        "step_of_all": "Your rows' steps still come from all columns of x, outliers included. Take "
+        "the largest of the other columns.",
+        "at_the_threshold": "You treat a value that equals the threshold as an outlier. Only one "
+        "above it is.",
         "in_float64": "Your result is in float64. Return float32, like x.",
     },
 )

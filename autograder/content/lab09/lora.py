@@ -138,6 +138,9 @@ def _trained(
             f"Expected two trainable parameters with rank x in and out x rank values, for rank "
             f"{sizes['rank']}, {sizes['n_in']} in and {sizes['n_out']} out; yours are {shapes}."
         )
+        vectors = sum(len(shape) == 1 for shape in shapes)
+        if vectors and len(shapes) - vectors == 2:  # not the base's: that has no gradients
+            return Finding(False, said, ("with_biases",))
         return Finding(False, said, ("base_trained",) if len(shapes) > 2 else ())
     up, down = pair
     product = up @ down
@@ -233,7 +236,7 @@ def _bytes(answer: Answer, seed: int) -> Finding:
             said = f"With width {_WIDTH}, the output isn't the layer's plus the adapter's."
             return Finding(False, said)
         said = f"With width {_WIDTH}, train only an adapter of rank {_RANK}."
-        return Finding(False, said, ("base_trained", "both_zero"))
+        return Finding(False, said, ("base_trained", "with_biases", "both_zero"))
     took = "" if rise is None else f", and took {rise / _MIB:.1f} MiB"
     said = (
         f"With a weight of {4 * _WIDTH**2 / _MIB:.1f} MiB and rank {_RANK}, two steps of Adam may "
@@ -297,6 +300,8 @@ lora = Task(
         "matrix, and the result by the other.",
         "base_trained": "The linear layer is trained too. Freeze all its parameters, including "
         "the bias: requires_grad_(False).",
+        "with_biases": "Your two matrices come with biases. LoRA has none: nn.Linear(..., "
+        "bias=False).",
         "no_gradient_through_the_base": "x gets no gradient through the frozen layer, so nothing "
         "below it could be trained. requires_grad_(False) freezes its weight; no_grad() and "
         "detach() cut the graph.",

@@ -127,7 +127,11 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": [*whole, *ragged]}),
         Case(("value",), {"calls": [*whole, tiny, empty]}),
         Case(
-            ("value",), {"calls": [_boundaries(), [np.array([0.5], np.float32), None]]}, fixed=True
+            ("value",),
+            {"calls": [_boundaries(), [np.array([0.5], np.float32), None]]},
+            fixed=True,
+            about="values are close to the middle between two of the table's, or there is only "
+            "one value.",
         ),
     ]
 
@@ -155,7 +159,7 @@ nf4 = Task(
             "from_memory": _decoding("from memory"),
         },
         equal=_equal,
-        write=lambda x, block: f"{len(x)} values, block={block or 64}",
+        write=lambda x, block: f"{len(x)} values up to {np.abs(x).max():.2g}, block={block or 64}",
     ),
     mistakes={
         "even_steps": "Your 16 values are evenly spaced. NF4's are where weights are: closer "

@@ -101,8 +101,19 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": known}),
         Case(("value",), {"calls": [*known, *odd]}),
         Case(("value",), {"calls": [*known, *odd, [1000, unknown]]}),
-        Case(("value",), {"calls": [call for n in ends for call in calls(n)]}, fixed=True),
-        Case(("value",), {"calls": near}, fixed=True),
+        Case(
+            ("value",),
+            {"calls": [call for n in ends for call in calls(n)]},
+            fixed=True,
+            about="a block is just full, or has just begun, or there are billions of weights, or "
+            "none.",
+        ),
+        Case(
+            ("value",),
+            {"calls": near},
+            fixed=True,
+            about="the scheme is unknown, but its name resembles a known one.",
+        ),
     ]
 
 

@@ -156,7 +156,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
         Case(("value",), {"calls": [*tensor, *channel]}),
         Case(("value",), {"calls": [*again, *channel, vector, tiny]}),
         Case(("value",), {"calls": [*channel, empty_row, empty_column]}),
-        Case(("value",), {"calls": [ties, low, one, negative, zeros, *same]}, fixed=True),
+        Case(
+            ("value",),
+            {"calls": [ties, low, one, negative, zeros, *same]},
+            fixed=True,
+            about="values are halfway between two codes, or all 0, or the largest is negative, or "
+            "the same values come with other bits or another axis.",
+        ),
     ]
 
 
@@ -187,7 +193,9 @@ quantize_symmetric = Task(
             "from_memory": _decoding("from memory"),
         },
         equal=same_codes,
-        write=lambda x, bits, axis: f"x of shape {x.shape}, bits={bits}, axis={axis}",
+        write=lambda x, bits, axis: (
+            f"x of shape {x.shape} up to {np.abs(x).max():.2g}, bits={bits}, axis={axis}"
+        ),
     ),
     mistakes={
         # These agree with truncation if all values are ties.

@@ -108,7 +108,12 @@ def _cost_cases(rng: np.random.Generator) -> list[Case]:
     return [
         *(Case(("value",), {"calls": [call]}) for call in drawn),
         Case(("value",), {"calls": drawn}),
-        Case(("value",), {"calls": fixed}, fixed=True),
+        Case(
+            ("value",),
+            {"calls": fixed},
+            fixed=True,
+            about="the sizes are GPT-3's, or a block is longer than the sequence.",
+        ),
     ]
 
 
@@ -193,7 +198,15 @@ def _roofline_cases(rng: np.random.Generator) -> list[Case]:
     factors = (0.999, 1.001, 0.1, 10.0)
     drawn = [call for name in names for factor in factors for call in calls(name, factor)]
     fixed = [call for name in _BOARDS for f in (0.999, 1.001) for call in calls(name, f)]
-    return [Case(("value",), {"calls": drawn}), Case(("value",), {"calls": fixed}, fixed=True)]
+    return [
+        Case(("value",), {"calls": drawn}),
+        Case(
+            ("value",),
+            {"calls": fixed},
+            fixed=True,
+            about="an accelerator's two times are almost equal.",
+        ),
+    ]
 
 
 roofline = Task(

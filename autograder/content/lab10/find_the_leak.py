@@ -45,6 +45,10 @@ def lean_attention(
     return torch.cat(outputs, dim=-2), torch.cat(entropies, dim=-1), torch.cat(firsts, dim=-1)
 
 
+def _nan_where_zero(p: Tensor) -> Tensor:
+    return -(p * p.log()).sum(-1)
+
+
 def _in_bits(p: Tensor) -> Tensor:
     bits: Tensor = torch.special.entr(p).sum(-1) / math.log(2)
     return bits
@@ -85,7 +89,9 @@ find_the_leak = leak_task(
         small=_sizes,
         large=lambda rng: {**_LARGE, "seed": _seed(rng)},
         most_bytes=_blocks(6),
+        edges=[{"heads": 2, "seq": 7, "head_dim": 4, "block": 3, "seed": 0, "masked": True}],
         mutants={
+            "nan_where_zero": lambda *a: lean_attention(*a, entropy_of=_nan_where_zero),
             "entropy_in_bits": lambda *a: lean_attention(*a, entropy_of=_in_bits),
             "mean_entropy": _mean_entropy,
             "last_token": lambda *a: lean_attention(*a, column=-1),
@@ -98,6 +104,8 @@ find_the_leak = leak_task(
             "blocks_stay": "The probabilities of every block are still alive. A list or a view "
             "holds them: p[..., 0] keeps all of p's storage alive. Compute what you need from a "
             "block immediately, and clone() views.",
+            "nan_where_zero": "Where a probability is 0, its logarithm is -inf, and 0 times -inf "
+            "is NaN. The limit is 0, which torch.special.entr returns.",
             "entropy_in_bits": "Your entropy is in bits. It is the sum of -p log p, with the "
             "natural logarithm.",
             "mean_entropy": "Your entropy is a mean over the columns. It is their sum.",

@@ -53,17 +53,30 @@ def weighted_of(row: Row) -> list[float]:
 # Mistakes, as students make them: (statistics, weighted sum) of a row's blocks.
 
 
-def _not_rescaled(row: Row) -> tuple[Any, Any]:
-    """Each block uses the maximum so far, but the earlier sum isn't rescaled."""
-    largest, total, result = -math.inf, 0.0, np.zeros(len(row[0][1][0]))
-    for scores, values in row:
-        largest = max(largest, *scores)
-        weights = (
-            np.exp(np.array(scores) - largest) if largest > -math.inf else np.zeros(len(scores))
-        )
-        total += weights.sum()
-        result = result + weights @ np.array(values)
-    return (largest, float(total)), list(result / total if total else result)
+def _rescaled_by(
+    factor: Callable[[float], float], of_values: Callable[[float], float] | None = None
+) -> Callable[[Row], tuple[Any, Any]]:
+    """Rescale sums by these functions of the maximum's change; the right one is exp."""
+
+    def mutant(row: Row) -> tuple[Any, Any]:
+        largest, total, result = -math.inf, 0.0, np.zeros(len(row[0][1][0]))
+        for scores, values in row:
+            old, largest = largest, max(largest, *scores)
+            if largest == -math.inf:
+                continue
+            weights = np.exp(np.array(scores) - largest)
+            if old > -math.inf:
+                total *= factor(old - largest)
+                result *= (of_values or factor)(old - largest)
+            total += weights.sum()
+            result = result + weights @ np.array(values)
+        return (largest, float(total)), list(result / total if total else result)
+
+    return mutant
+
+
+def _unchanged(change: float) -> float:
+    return 1.0
 
 
 def _not_divided(row: Row) -> tuple[Any, Any]:
@@ -98,7 +111,9 @@ def _begins_at_a_billion(row: Row) -> tuple[Any, Any]:
 
 
 _MUTANTS: Mapping[str, Callable[[Row], tuple[Any, Any]]] = {
-    "not_rescaled": _not_rescaled,
+    "not_rescaled": _rescaled_by(_unchanged),
+    "values_not_rescaled": _rescaled_by(math.exp, _unchanged),
+    "upside_down": _rescaled_by(lambda change: math.exp(-change)),
     "not_divided": _not_divided,
     "naive": _naive,
     "last_block": _last_block,
@@ -177,11 +192,15 @@ def _are_records(value: Any, count: int) -> bool:
 
 def _explain(rows: Sequence[Row], value: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     pairs = [(got["statistics"], got["weighted"]) for got in value]
+    right = [(statistics_of(row), weighted_of(row)) for row in rows]
+
+    def agrees(part: int, made: Sequence[tuple[Any, Any]]) -> bool:
+        return all(_close(m[part], got[part]) for m, got in zip(made, pairs, strict=True))
+
     for name, mutant in _MUTANTS.items():
-        if all(
-            _close(made[0], got[0]) and _close(made[1], got[1])
-            for made, got in zip(map(mutant, rows), pairs, strict=True)
-        ):
+        made = [mutant(row) for row in rows]
+        # One function may be right.
+        if all(agrees(part, made) or agrees(part, right) for part in range(2)):
             yield name
     nans = [_has_nan(part) for pair in pairs for part in pair]
     if any(nans) and any(_has_masked_block(row) for row in rows):
@@ -234,6 +253,10 @@ online_softmax = Task(
     mistakes={
         "not_rescaled": "When a larger maximum comes, your sums so far are relative to the old "
         "one. Multiply both the sum and the weighted sum by exp(old - new).",
+        "values_not_rescaled": "You rescale the sum of the weights, but not the weighted sum of "
+        "the values. Multiply both by exp(old - new).",
+        "upside_down": "You rescale by exp(new - old), which grows. Multiply by exp(old - new), "
+        "which is at most 1.",
         "not_divided": "Divide your weighted sum by the sum of the weights at the end.",
         "nothing_less_nothing": "-inf minus -inf is NaN, and so is 0 / 0. While every score so "
         "far is -inf, the sum is 0: don't rescale it or divide by it.",

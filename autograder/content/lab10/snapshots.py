@@ -180,7 +180,13 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     fixed = [[_tie()], [_tie_of_lines()], [_snapshot([], [])]]
     return [
         *(Case(("value",), {"calls": [[snapshot]]}) for snapshot in drawn),
-        Case(("value",), {"calls": fixed}, fixed=True),
+        Case(
+            ("value",),
+            {"calls": fixed},
+            fixed=True,
+            about="two owners hold equally much, or two moments are equally high, or there are no "
+            "events.",
+        ),
     ]
 
 
@@ -206,6 +212,7 @@ who_holds_the_peak = Task(
             "largest_alone": _largest_alone,
         },
         write=lambda snapshot: f"a snapshot of {len(snapshot['device_traces'][0])} events",
+        item="entry",
     ),
     mistakes={
         "freed_when_requested": "A block is in use until free_completed, not until free_requested.",

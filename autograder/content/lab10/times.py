@@ -6,7 +6,7 @@ known exactly, and a busy machine doesn't change a verdict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,7 @@ def _finding(tree: Tree, value: Any) -> Finding:
         return Finding(False, "Your code never reads time.perf_counter.", ("another_clock", *alone))
     got, right = value["seconds"], times_of(tree)
     if not _same(tree, right, got):
-        said = f"Modules {', '.join(map(repr, right))}: expected {show(right)}, got {show(got)}."
+        said = f"Modules {', '.join(map(repr, right))}: {_first_differing(tree, right, got)}"
         return Finding(False, said, (*_explain(tree, got), *_left(value)))
     if value["reads"] < 2 * _calls(tree):
         return Finding(False, doubt=_UNREAD)
@@ -136,10 +136,25 @@ def _left(value: Mapping[str, Any]) -> Iterator[str]:
 
 def _same(tree: Tree, right: Mapping[str, float], got: Any) -> bool:
     """Modules that took no time may be left out; a module's second name may have 0 seconds."""
-    names = right.keys() | {child["again"] for child in tree["children"] if "again" in child}
+    names = _names(tree, right)
     if not isinstance(got, dict) or not got.keys() <= names:
         return False
     return all(_close(right.get(name, 0.0), got.get(name, 0.0)) for name in names)
+
+
+def _names(tree: Tree, right: Mapping[str, float]) -> Set[str]:
+    return right.keys() | {child["again"] for child in tree["children"] if "again" in child}
+
+
+def _first_differing(tree: Tree, right: Mapping[str, float], got: Any) -> str:
+    """Where a wrong answer first differs, to follow the modules' names."""
+    if not isinstance(got, dict):
+        return f"expected seconds in a dict, but got {show(got)}."
+    for name in got:
+        if name not in _names(tree, right):
+            return f"your dict has {show(name)}. Use the names of model.named_modules()."
+    name = next(n for n in right if not _close(right[n], got.get(n, 0.0)))
+    return f"for {show(name)} expected {show(right[name])} s, but got {show(got.get(name))}."
 
 
 _UNREAD = (

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from autograder.content.lab06 import search
-from autograder.content.lab06.schedule import best_set, schedule
+from autograder.content.lab06.methods import best_set
+from autograder.content.lab06.schedule import schedule
 from autograder.content.lab06.search import TooHard, least_makespan, lower_bound
 from autograder.model.task import Answer, Case
 from peakmem.core.errors import Infeasible

@@ -65,6 +65,9 @@ def test_of_two_mistakes_the_one_that_lets_pass_what_passed_is_named():
     assert verdict_on((EASY, passed), (HARD, both)).mistake == "second"
     only = Finding(False, "said", ("first",))
     assert verdict_on((EASY, passed), (HARD, only)).mistake == "first"
+    refuting = Finding(True, refuted=("first",))
+    assert verdict_on((EASY, refuting), (HARD, both)).mistake == "second"
+    assert verdict_on((EASY, refuting), (HARD, only)).mistake is None
 
 
 def test_an_answer_that_fits_many_mistakes_names_none_by_itself():

@@ -96,7 +96,8 @@ def master_weights(
 
     Returns `steps`, dicts of `masters` and `params` after loading and after each step, each a list
     of float32 arrays; `forms`, whether at these moments the masters are float32 and the params are
-    leaves in `dtype` that require a gradient; `changed`, whether the loaded tensors have changed;
+    leaves in `dtype` that require a gradient (after the first moment when they don't, nothing more
+    happens); `changed`, whether the loaded tensors have changed;
     and `records`, whether torch still records gradients.
     """
     low = getattr(torch, dtype or "float16")
@@ -108,6 +109,8 @@ def master_weights(
         other.load([tensor + 1 for tensor in loaded])
     steps, forms = [_weights_now(weights)], [_have_form(weights, low)]
     for row in gradients:
+        if not forms[-1]:  # torch would refuse a gradient of another dtype
+            break
         for parameter, gradient in zip(weights.params, row, strict=True):
             parameter.grad = None if gradient is None else torch.tensor(gradient).to(low)
         weights.step()

@@ -70,6 +70,7 @@ def adapted(
     output.sum().backward()
     trained = array_of(output)
     changed = not all(map(torch.equal, before, base)) or any(p.grad is not None for p in base)
+    adapter = arrays_of(trainable)  # now, because merge() may change it
     merged = module.merge()
     returned = isinstance(merged, nn.Linear) and merged is not module
     after = nn.functional.linear(x, merged.weight, merged.bias) if returned else start
@@ -78,7 +79,7 @@ def adapted(
         "bias": array_of(before[1]) if bias else None,
         "x": array_of(x),
         "start": array_of(start),
-        "trainable": arrays_of(trainable),
+        "trainable": adapter,
         "zero_at_start": zero,
         "trained": trained,
         "x_gradient": gradient_arrays([leaf])[0],

@@ -15,6 +15,9 @@ from peakmem.probes.leak import leaking
 __all__ = ["find_the_leak", "watched_attention"]
 
 
+_LOW = 200.0  # exp(-104) is 0 in float32
+
+
 def watched_attention(
     attention: Callable[..., tuple[Tensor, Tensor, Tensor]],
     heads: int,
@@ -22,9 +25,11 @@ def watched_attention(
     head_dim: int,
     block: int,
     seed: int,
+    masked: bool = False,
 ) -> dict[str, Any]:
     """Call `attention(q, k, v, block)` twice on random tensors (1, heads, seq, head_dim).
 
+    With `masked`, the second token's scores are so low that its probabilities are 0.
     Returns sums over the output's `rows` and `columns`, and each row's `entropy` and share of the
     `first` token.
     """
@@ -32,6 +37,9 @@ def watched_attention(
     shape = (1, heads, seq, head_dim)
     q, k, v = (torch.randn(shape, generator=generator) for _ in range(3))
     q *= 2
+    if masked:  # the other scores stay small, so that no way of computing an entropy loses digits
+        q[..., -1] = 1
+        k[..., 1, -1] = -_LOW * head_dim**0.5
     attention(q, k, v, block)  # the second call below shows if this one changed q, k or v
     output, entropy, first = attention(q, k, v, block)
     of_rows, of_columns = sums(output)
