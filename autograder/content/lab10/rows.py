@@ -58,6 +58,7 @@ def _rescaled_by(
 ) -> Callable[[Row], tuple[Any, Any]]:
     """Rescale sums by these functions of the maximum's change; the right one is exp."""
 
+    @np.errstate(over="ignore", invalid="ignore")  # a factor above 1 may be infinite
     def mutant(row: Row) -> tuple[Any, Any]:
         largest, total, result = -math.inf, 0.0, np.zeros(len(row[0][1][0]))
         for scores, values in row:
@@ -113,7 +114,7 @@ def _begins_at_a_billion(row: Row) -> tuple[Any, Any]:
 _MUTANTS: Mapping[str, Callable[[Row], tuple[Any, Any]]] = {
     "not_rescaled": _rescaled_by(_unchanged),
     "values_not_rescaled": _rescaled_by(math.exp, _unchanged),
-    "upside_down": _rescaled_by(lambda change: math.exp(-change)),
+    "upside_down": _rescaled_by(lambda change: float(np.exp(-change))),
     "not_divided": _not_divided,
     "naive": _naive,
     "last_block": _last_block,
@@ -223,7 +224,9 @@ def _long(long: Mapping[str, int], answer: Answer) -> Finding:
         said = f"{_LONG['n_blocks']} blocks of {_VALUE_BYTES / _MIB:g} MiB may take 3 MiB at once."
         return Finding(False, said, ("whole_row",))
     of_scores = answer.metered("scores_rise_bytes")
-    if of_scores is not None and of_scores > _MOST_SCORES_BYTES:
+    if of_scores is None:
+        return Finding(False, "The answers came back garbled.")
+    if of_scores > _MOST_SCORES_BYTES:
         said = "online_softmax keeps its blocks: more than half of all scores are alive at once."
         return Finding(False, said, ("whole_row",))
     statistics, weighted = _right_of_long(long["seed"])

@@ -53,7 +53,7 @@ def test_a_lab_that_there_is_not_is_named_with_those_that_there_are(capsys, tmp_
     assert LAB05 in said
 
 
-@pytest.mark.parametrize("lab", ["lab05_accumulation2", "..", "tasks", "", "lab0"])
+@pytest.mark.parametrize("lab", ["lab05_accumulation2", "..", "tasks", "lab0"])
 def test_what_names_no_lab_or_several_is_refused(capsys, tmp_path, lab):
     (tmp_path / "in").mkdir()
     said = refused(capsys, "grade", lab, "--submitted", tmp_path / "in", "--out", tmp_path / "out")
