@@ -126,6 +126,20 @@ def test_the_reference_is_torchs_adam() -> None:
             torch.testing.assert_close(a, b)
 
 
+def test_a_sum_that_nearly_cancels_is_right_despite_rounding() -> None:
+    *_, large = cases(sharded_adam)
+    inputs = {**large.inputs, "missing": [[], [], []], "seed": 1502717436}
+    case = Case(large.parts, inputs, budget=large.budget)
+    given = (inputs["shapes"], inputs["missing"], inputs["options"], inputs["seed"])
+    _, params = updated(torch.optim.Adam, *given)
+    sums = [p.sum().item() for p in params]
+    assert abs(sums[2]) < 0.1  # of two million values
+    for change, wrong in ((0.0, set()), (1.0, {"state"})):
+        told = {"params": [*sums[:2], sums[2] + change, sums[3]]}
+        found = {"ranks": [told] * 4, "held_bytes": [0] * 4}
+        assert failed(sharded_adam, case, found).keys() == wrong
+
+
 def dealt_out(params: list[torch.nn.Parameter], **options: Any) -> Any:
     return ZeroRedundancyOptimizer(params, torch.optim.Adam, **options)
 
