@@ -20,7 +20,7 @@ __all__ = ["CONDITIONS", "signs"]
 _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 _PERIOD = 1.0  # seconds between two drops of the page cache
 _LOOK = 0.01  # seconds between two checks of the memory left
-_LEFT_BYTES = 3 * 2**29  # of memory that pressure leaves to other processes
+_LEFT_BYTES = 3 * 2**28  # that pressure leaves to others: less than the page cache they use
 _CHUNK_BYTES = 64 * 2**20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
