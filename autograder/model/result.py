@@ -52,7 +52,7 @@ class Result:
 
 
 def result_to_dict(result: Result) -> dict[str, Any]:
-    """Return the result as JSON-ready data, with the verdicts' statuses in words."""
+    """Return the result as JSON-ready data; statuses are named as people read them."""
     data = asdict(result)
     for verdict in data["verdicts"]:
         verdict["status"] = shown(verdict["status"])

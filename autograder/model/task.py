@@ -63,8 +63,8 @@ class Case:
     #: Whether the case is the same for everybody. Students see a drawn case that they failed, but
     #: never a fixed one.
     fixed: bool = False
-    #: What a fixed case tries, in words that give no value away: a sentence that begins in lower
-    #: case. A student who fails only this case, by a mistake that has no name, reads it.
+    #: What a fixed case tries, without its values: a sentence that begins in lower case. Students
+    #: read it if they fail only this case, by a mistake that has no name.
     about: str = field(default="", kw_only=True)
     #: The memory that the kernel allows the call. The probe then takes an extra argument,
     #: `metered`, which says whether to measure memory too, in order to name a mistake.
