@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, combinations
 
 from peakmem.core.errors import Infeasible
 from peakmem.plan.swapping import Stage, simulate
@@ -20,7 +20,7 @@ def set_schedule(swapped: Iterable[int], n_stages: int) -> Copies:
     return [("out", i, i) for i in stages] + back
 
 
-def makespan(stages: Sequence[Stage], budget: int, link: float, copies: Copies) -> float:
+def _makespan(stages: Sequence[Stage], budget: int, link: float, copies: Copies) -> float:
     """Return the makespan of a schedule, or infinity if it never finishes."""
     try:
         return simulate(stages, budget, link, copies).makespan
@@ -31,16 +31,17 @@ def makespan(stages: Sequence[Stage], budget: int, link: float, copies: Copies) 
 def first_ones(stages: Sequence[Stage], budget: int, link: float) -> float:
     """Return the makespan of swapping the fewest leading stages that make the chain fit."""
     n = len(stages)
-    spans = (makespan(stages, budget, link, set_schedule(range(k), n)) for k in range(n + 1))
+    spans = (_makespan(stages, budget, link, set_schedule(range(k), n)) for k in range(n + 1))
     return next(span for span in spans if span < float("inf"))
 
 
 def fewest_bytes(stages: Sequence[Stage], budget: int, link: float) -> float:
     """Return the makespan of swapping the set with the fewest bytes that makes the chain fit."""
     n = len(stages)
-    every = itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(n + 1))
-    for swapped in sorted(every, key=lambda chosen: sum(stages[i].saved_bytes for i in chosen)):
-        span = makespan(stages, budget, link, set_schedule(swapped, n))
+    for swapped in sorted(
+        _every_set(n), key=lambda chosen: sum(stages[i].saved_bytes for i in chosen)
+    ):
+        span = _makespan(stages, budget, link, set_schedule(swapped, n))
         if span < float("inf"):
             return span
     return float("inf")
@@ -49,8 +50,7 @@ def fewest_bytes(stages: Sequence[Stage], budget: int, link: float) -> float:
 def best_set(stages: Sequence[Stage], budget: int, link: float) -> float:
     """Return the least makespan of swapping any set of stages."""
     n = len(stages)
-    sets = itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(n + 1))
-    return min(makespan(stages, budget, link, set_schedule(s, n)) for s in sets)
+    return min(_makespan(stages, budget, link, set_schedule(s, n)) for s in _every_set(n))
 
 
 def late(stages: Sequence[Stage], budget: int, link: float) -> float:
@@ -58,4 +58,8 @@ def late(stages: Sequence[Stage], budget: int, link: float) -> float:
     n = len(stages)
     back = [("in", i, 2 * n - 2 - i) for i in range(n - 2, -1, -1)]
     schedules = ([("out", i, i) for i in range(k)] + back[n - 1 - k :] for k in range(n))
-    return min(makespan(stages, budget, link, copies) for copies in schedules)
+    return min(_makespan(stages, budget, link, copies) for copies in schedules)
+
+
+def _every_set(n: int) -> Iterator[tuple[int, ...]]:
+    return chain.from_iterable(combinations(range(n), k) for k in range(n + 1))
